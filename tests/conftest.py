@@ -1,0 +1,18 @@
+"""Fixtures that several test folders use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of reference material that stands beside the project on the maintainers' machines."""
+    folder = ROOT.parent / "shared"
+    if not (folder / "golden").is_dir():
+        pytest.skip("the reference material (golden outputs, cases, benchmarks) is not beside this clone")
+    return folder
