@@ -1,0 +1,97 @@
+"""The stores that can be opened here, the one handle the process holds on each, and the shelf of documents."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from pathlib import Path
+
+import streamlit as st
+
+from ragnar_core import RagnarError, Shelf, Store, StoreError
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = "handbook"
+_SAMPLE_FILE = ROOT / "data" / "handbook.duckdb"
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+def folder() -> Path:
+    """Where people's own stores live: RAGNAR_HOME, or `stores/` beside the app."""
+    return Path(os.environ.get("RAGNAR_HOME") or ROOT / "stores")
+
+
+def store_names() -> list[str]:
+    """The sample first, then every store file in the folder, by name."""
+    own = sorted(p.stem for p in folder().glob("*.duckdb") if _NAME.fullmatch(p.stem) and p.stem != SAMPLE)
+    return [SAMPLE, *own]
+
+
+def store_path(name: str) -> Path:
+    """The file of a store. Raises StoreError for a name that is not letters, digits, `_` and `-`."""
+    if name == SAMPLE:
+        return _SAMPLE_FILE
+    if not _NAME.fullmatch(name):
+        raise StoreError(f"“{name}” cannot be a store name: use letters, digits, “_” and “-” only.")
+    return folder() / f"{name}.duckdb"
+
+
+class OpenStores:
+    """One handle a file and process, shared by all browser sessions."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._stores: dict[Path, Store] = {}
+
+    def get(self, name: str) -> Store:
+        path = store_path(name)
+        with self._lock:
+            if path not in self._stores:
+                if not path.exists():
+                    raise StoreError(f"There is no store “{name}” here. Pick another one, or build it on the Build page.")
+                self._stores[path] = Store.connect(path, read_only=name == SAMPLE)
+            return self._stores[path]
+
+    def put(self, name: str, store: Store) -> None:
+        with self._lock:
+            self._stores[store_path(name)] = store
+
+    def close(self, name: str) -> None:
+        with self._lock:
+            store = self._stores.pop(store_path(name), None)
+        if store is not None:
+            store.close()
+
+
+@st.cache_resource(show_spinner=False)
+def stores() -> OpenStores:
+    return OpenStores()
+
+
+@st.cache_resource(show_spinner=False)
+def shelf() -> Shelf:
+    return Shelf(folder() / ".documents")
+
+
+def current_name() -> str:
+    """The name of the store chosen in the sidebar."""
+    return st.session_state.get("store") or SAMPLE
+
+
+def open_next(name: str) -> None:
+    """Make `name` the open store from the next run on (the picker's own key cannot be set once it is drawn)."""
+    st.session_state["open_next"] = name
+
+
+def current_store() -> Store:
+    """The open store; on trouble the page shows why and stops."""
+    name = current_name()
+    try:
+        with st.spinner(f"Opening {name} …", show_time=False):
+            return stores().get(name)
+    except RagnarError as error:
+        st.error(str(error), icon=":material/error:")
+        if name == SAMPLE:
+            st.info("The sample store is built by `python scripts/build_sample_store.py`.")
+        st.stop()
