@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import streamlit as st
 
+from pages.shared.shell import plain
 from ragnar_core import RagnarError, Shelf, Store, StoreError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +52,7 @@ class OpenStores:
         with self._lock:
             if path not in self._stores:
                 if not path.exists():
-                    raise StoreError(f"There is no store “{name}” here. Pick another one, or build it on the Build page.")
+                    raise StoreError(_missing(name))
                 self._stores[path] = Store.connect(path, read_only=name == SAMPLE)
             return self._stores[path]
 
@@ -62,6 +65,12 @@ class OpenStores:
             store = self._stores.pop(store_path(name), None)
         if store is not None:
             store.close()
+
+
+def _missing(name: str) -> str:
+    if name == SAMPLE:
+        return "The sample store is not there. Build it: python scripts/build_sample_store.py"
+    return f"There is no store “{name}” here. Pick another one, or build it on the Build page."
 
 
 @st.cache_resource(show_spinner=False)
@@ -84,14 +93,18 @@ def open_next(name: str) -> None:
     st.session_state["open_next"] = name
 
 
+@contextmanager
+def page_errors() -> Iterator[None]:
+    """Show what went wrong as a sentence on the page, and stop the page there."""
+    try:
+        yield
+    except RagnarError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        st.stop()
+
+
 def current_store() -> Store:
     """The open store; on trouble the page shows why and stops."""
-    name = current_name()
-    try:
-        with st.spinner(f"Opening {name} …", show_time=False):
-            return stores().get(name)
-    except RagnarError as error:
-        st.error(str(error), icon=":material/error:")
-        if name == SAMPLE:
-            st.info("The sample store is built by `python scripts/build_sample_store.py`.")
-        st.stop()
+    with page_errors():
+        return stores().get(current_name())
+    raise AssertionError  # st.stop() does not return

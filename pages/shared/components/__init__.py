@@ -1,0 +1,1 @@
+"""Streamlit components of our own: one Python file each over a .js and a .css beside it."""
