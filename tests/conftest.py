@@ -9,6 +9,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--strict-browser", action="store_true", help="fail where a browser test would be skipped")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of reference material that stands beside the project on the maintainers' machines."""

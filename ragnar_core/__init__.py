@@ -1,0 +1,1 @@
+"""Read documents, chunk, embed, store, index and retrieve; ragnar's pipeline in Python."""
