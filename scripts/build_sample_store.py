@@ -1,0 +1,31 @@
+"""Build the sample store `data/handbook.duckdb` from `docs/handbook/`. Run it after changing the handbook."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ragnar_core import ChunkSettings, Embedder, Store, embed_default, read_as_markdown
+
+ROOT = Path(__file__).resolve().parents[1]
+HANDBOOK = ROOT / "docs" / "handbook"
+SAMPLE = ROOT / "data" / "handbook.duckdb"
+SETTINGS = ChunkSettings(target_size=1200, target_overlap=0.25)
+
+
+def build(location: Path, embed: Embedder) -> None:
+    """Read, chunk, embed and index the handbook into a new store at `location`, replacing what is there."""
+    paths = sorted(path for path in HANDBOOK.iterdir() if path.suffix in (".md", ".html"))
+    documents = [read_as_markdown(path, origin=f"handbook/{path.name}") for path in paths]
+    location.parent.mkdir(parents=True, exist_ok=True)
+    with Store.create(location, embed, name="handbook", title="The handbook of Ragnar Workbench", overwrite=True) as store:
+        summary = store.ingest(documents, settings=SETTINGS)
+        if summary.failed:
+            raise SystemExit(f"Not stored: {summary.failed}")
+        print(f"{location}: {summary}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("location", nargs="?", type=Path, default=SAMPLE)
+    build(parser.parse_args().location, embed_default())
