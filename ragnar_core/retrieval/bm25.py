@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragnar_core.retrieval.filters import allowed_rows
+from ragnar_core.retrieval.allowed import allowed_rows
 from ragnar_core.retrieval.query import check_bm25, check_text, check_top_k, query_terms
 from ragnar_core.retrieval.scoring import bm25_scores, rank_scores
 from ragnar_core.retrieval.selection import Candidates, Selection, select

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragnar_core.errors import RetrievalError
-from ragnar_core.retrieval.filters import allowed_rows
+from ragnar_core.retrieval.allowed import allowed_rows
 from ragnar_core.retrieval.query import (
     both_tables,
     check_bm25,

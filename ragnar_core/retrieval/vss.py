@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragnar_core.retrieval.filters import allowed_rows
+from ragnar_core.retrieval.allowed import allowed_rows
 from ragnar_core.retrieval.query import check_method, check_top_k, is_blank, query_vector
 from ragnar_core.retrieval.scoring import Ranking, Rows, rank_vectors, vector_distances
 from ragnar_core.retrieval.selection import Candidates, Selection, select
