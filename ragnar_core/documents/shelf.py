@@ -98,12 +98,16 @@ class Shelf:
         for path in self.folder.glob("*.json"):
             try:
                 entries.append(_entry(json.loads(path.read_text("utf-8"))))
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                self.problems.append(f"{path.name} could not be read back ({error}); it was left where it is.")
+            except (OSError, ValueError, KeyError, TypeError, DocumentError) as error:
+                self.problems.append(
+                    f"{path.name} could not be read back ({error}); it was left where it is."
+                )
         for entry in sorted(entries, key=lambda entry: (entry.added, entry.origin)):
             self._entries[entry.origin] = entry
 
 
 def _entry(record: dict[str, Any]) -> ShelfEntry:
     report = ReadReport.from_dict(record["report"]) if record["report"] else None
-    return ShelfEntry(MarkdownDocument(record["text"], origin=record["origin"], report=report), record["added"])
+    return ShelfEntry(
+        MarkdownDocument(record["text"], origin=record["origin"], report=report), record["added"]
+    )
