@@ -1,0 +1,99 @@
+"""The headings of a document, and which of them are in force at a position."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from ragnar_core.chunking.breaks import IntArray
+
+ATX_HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
+ONLY_HASHES = re.compile(r"#*\Z")
+QUOTE_MARKS = re.compile(r"^[ \t>]+")
+FRONT_MATTER = re.compile(r"---\n(?:[ \t]*#.*\n)*['\"]?\w[^\n:]*:(?:[ \t].*)?\n")
+FRONT_MATTER_END = re.compile(r"^(?:---|\.\.\.)$", re.MULTILINE)
+LONGEST_IN_CONTEXT = 20_000
+
+
+class Headings(NamedTuple):
+    """The headings of a document, in the order they stand in it.
+
+    `level` is 1 to 6, and 0 for a heading without text, which opens no section. `text` is one line in ATX
+    form, as written where it was written so: an underlined heading becomes "# Its text".
+    """
+
+    start: IntArray
+    end: IntArray
+    level: IntArray
+    text: list[str]
+
+
+def read_headings(text: str, start: IntArray, end: IntArray, level: IntArray) -> Headings:
+    """The headings at the given places, whose order does not matter."""
+    order = np.lexsort((end, start))
+    start, end, level = start[order], end[order], level[order]
+    lines = []
+    for i, (first, last) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        line = text[first:last]
+        if not ATX_HEADING.match(line):
+            line = _on_one_line(line, int(level[i]))
+        elif ONLY_HASHES.match(line):
+            level[i] = 0
+        lines.append(line)
+    return Headings(start, end, level, lines)
+
+
+def _on_one_line(underlined: str, level: int) -> str:
+    lines = underlined.rstrip("\n").split("\n")[:-1]
+    return f"{'#' * level} " + " ".join(QUOTE_MARKS.sub("", line).strip() for line in lines)
+
+
+def front_matter_end(text: str) -> int:
+    """Where the text after YAML front matter starts; 0 when there is none."""
+    opening = FRONT_MATTER.match(text)
+    closing = FRONT_MATTER_END.search(text, opening.end()) if opening else None
+    return closing.end() if closing else 0
+
+
+class Sections:
+    """The tree that heading levels span: a heading is in force until one of its level or above follows."""
+
+    def __init__(self, headings: Headings) -> None:
+        self._headings = headings
+        self._outer: list[int] = []  # the heading in force where heading i starts, -1 for none
+        self._inner: list[int] = []  # the heading in force after heading i
+        open_at = [-1] * 7
+        current = -1
+        for i, level in enumerate(headings.level.tolist()):
+            if level:
+                outer = max(open_at[:level])
+                open_at[level:] = [-1] * (7 - level)
+                open_at[level] = current = i
+            else:
+                outer = current
+            self._outer.append(outer)
+            self._inner.append(current)
+        self._contexts: dict[int, str] = {-1: ""}
+
+    def contexts(self, positions: IntArray) -> list[str]:
+        """The headings above each position, one a line, outermost first.
+
+        A heading that starts exactly there is part of the text that follows, so it is not among them.
+        """
+        starts = self._headings.start
+        after = np.searchsorted(starts, positions, "left")
+        at_heading = np.isin(positions, starts)
+        return [
+            self._context(self._outer[i] if here else self._inner[i - 1] if i else -1)
+            for i, here in zip(after.tolist(), at_heading.tolist(), strict=True)
+        ]
+
+    def _context(self, heading: int) -> str:
+        known = self._contexts.get(heading)
+        if known is None:
+            outer = self._context(self._outer[heading])
+            line = self._headings.text[heading][:LONGEST_IN_CONTEXT]
+            known = self._contexts[heading] = f"{outer}\n{line}" if outer else line
+        return known

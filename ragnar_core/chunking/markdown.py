@@ -1,0 +1,172 @@
+"""Where the blocks of a Markdown text stand: cmark-gfm's syntax tree, read through the cmarkgfm wheel.
+
+cmarkgfm's Python functions only render HTML. Its shared library, however, exports the accessor functions
+of cmark's public C interface, so the same file is opened a second time to walk the tree. Lines and columns
+are 1-based and columns count bytes, as in cmark; `boundaries.py` turns them into code points.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import cffi
+import numpy as np
+from cmarkgfm import _cmark
+from cmarkgfm.cmark import Options, core_extensions_ensure_registered
+from numpy.typing import NDArray
+
+# Only these two move a block; the others (autolink is quadratic on some inputs) act inside a line.
+BLOCK_EXTENSIONS = ("table", "tasklist")
+ALL_EXTENSIONS = ("table", "strikethrough", "autolink", "tagfilter", "tasklist")
+PARSE_OPTIONS = (
+    Options.CMARK_OPT_SOURCEPOS
+    | Options.CMARK_OPT_FOOTNOTES
+    | Options.CMARK_OPT_UNSAFE
+    | Options.CMARK_OPT_STRIKETHROUGH_DOUBLE_TILDE
+)
+
+CODE_BLOCK, HTML_BLOCK, PARAGRAPH, HEADING, THEMATIC_BREAK = 0x8005, 0x8006, 0x8008, 0x8009, 0x800A
+LEAVES = frozenset({CODE_BLOCK, HTML_BLOCK, PARAGRAPH, HEADING, THEMATIC_BREAK})
+
+_ffi = cffi.FFI()
+_ffi.cdef(
+    """
+    typedef struct cmark_node cmark_node;
+    cmark_node *cmark_node_first_child(cmark_node *);
+    cmark_node *cmark_node_next(cmark_node *);
+    int cmark_node_get_type(cmark_node *);
+    const char *cmark_node_get_type_string(cmark_node *);
+    int cmark_node_get_heading_level(cmark_node *);
+    int cmark_node_get_start_line(cmark_node *);
+    int cmark_node_get_start_column(cmark_node *);
+    int cmark_node_get_end_line(cmark_node *);
+    int cmark_node_get_end_column(cmark_node *);
+    void cmark_node_free(cmark_node *);
+    """
+)
+_nodes: Any = _ffi.dlopen(_cmark.__file__)
+_register = threading.Lock()
+
+
+class Blocks(NamedTuple):
+    """The leaf blocks and tables of a text, in the order they stand in it, one int64 row each.
+
+    Lines and columns are 1-based, columns count bytes. Blocks without a position (a paragraph that cmark
+    split off before a table) are left out, as ragnar does.
+    """
+
+    headings: NDArray[np.int64]  # start line, start column, end line, end column, level
+    paragraphs: NDArray[np.int64]  # start line, start column
+    code: NDArray[np.int64]  # start line, start column, end line
+    tables: NDArray[np.int64]  # line of the column names, end line
+
+
+def parse_blocks(data: bytes) -> Blocks:
+    """Parse UTF-8 Markdown and return where its blocks are; time and memory grow linearly."""
+    headings: list[tuple[int, ...]] = []
+    paragraphs: list[tuple[int, ...]] = []
+    code: list[tuple[int, ...]] = []
+    tables: list[tuple[int, ...]] = []
+    table = _table_type()
+    # Local names and no helper calls: this loop is where the time goes that parsing does not take.
+    kind_of, child_of, next_of = (
+        _nodes.cmark_node_get_type,
+        _nodes.cmark_node_first_child,
+        _nodes.cmark_node_next,
+    )
+    line_of, column_of = _nodes.cmark_node_get_start_line, _nodes.cmark_node_get_start_column
+    last_line_of, last_column_of = _nodes.cmark_node_get_end_line, _nodes.cmark_node_get_end_column
+    with _tree(data, BLOCK_EXTENSIONS) as root:
+        parents: list[Any] = []
+        node = child_of(root)
+        while True:
+            if not node:
+                if not parents:
+                    break
+                node = next_of(parents.pop())
+                continue
+            kind = kind_of(node)
+            if kind == PARAGRAPH:
+                paragraphs.append((line_of(node), column_of(node)))
+            elif kind == CODE_BLOCK:
+                code.append((line_of(node), column_of(node), last_line_of(node)))
+            elif kind == HEADING:
+                level = _nodes.cmark_node_get_heading_level(node)
+                place = line_of(node), column_of(node), last_line_of(node), last_column_of(node)
+                headings.append((*place, level))
+            elif kind == table:
+                # cmark gives a table that interrupts a paragraph the paragraph's first line; rows are right.
+                row = next_of(child_of(node))
+                last_line = last_line_of(node)
+                tables.append((line_of(row) - 2 if row else last_line - 1, last_line))
+            elif kind not in LEAVES:
+                parents.append(node)
+                node = child_of(node)
+                continue
+            node = next_of(node)
+    return Blocks(_rows(headings, 5), _rows(paragraphs, 2), _rows(code, 3), _rows(tables, 2))
+
+
+def _rows(places: list[tuple[int, ...]], width: int) -> NDArray[np.int64]:
+    rows = np.array(places, np.int64).reshape(-1, width)
+    return rows[rows[:, 0] > 0]
+
+
+def parse_nodes(data: bytes) -> list[tuple[str, int, int, int, int]]:
+    """Every node of the tree, inline ones included: type, start line and column, end line and column."""
+    found = []
+    with _tree(data, ALL_EXTENSIONS) as root:
+        node, parents = root, []
+        while True:
+            if not node:
+                if not parents:
+                    break
+                node = _nodes.cmark_node_next(parents.pop())
+                continue
+            name = _ffi.string(_nodes.cmark_node_get_type_string(node)).decode()
+            first = _nodes.cmark_node_get_start_line(node), _nodes.cmark_node_get_start_column(node)
+            last = _nodes.cmark_node_get_end_line(node), _nodes.cmark_node_get_end_column(node)
+            found.append((name, *first, *last))
+            parents.append(node)
+            node = _nodes.cmark_node_first_child(node)
+    return [row for row in found if row[1] > 0]
+
+
+@contextmanager
+def _tree(data: bytes, extensions: tuple[str, ...]) -> Iterator[Any]:
+    """The root of the parsed tree; freed afterwards, which cmarkgfm's own functions do not do."""
+    lib, ffi = _cmark.lib, _cmark.ffi
+    with _register:
+        core_extensions_ensure_registered()
+    parser = lib.cmark_parser_new(PARSE_OPTIONS)
+    for name in extensions:
+        lib.cmark_parser_attach_syntax_extension(parser, lib.cmark_find_syntax_extension(name.encode()))
+    lib.cmark_parser_feed(parser, ffi.from_buffer("char[]", data), len(data))
+    address = int(ffi.cast("uintptr_t", lib.cmark_parser_finish(parser)))
+    lib.cmark_parser_free(parser)
+    root = _ffi.cast("cmark_node *", address)
+    try:
+        yield root
+    finally:
+        _nodes.cmark_node_free(root)
+
+
+def _memoised(function: Callable[[], int]) -> Callable[[], int]:
+    values: list[int] = []
+
+    def once() -> int:
+        if not values:
+            values.append(function())
+        return values[0]
+
+    return once
+
+
+@_memoised
+def _table_type() -> int:
+    """The number of table nodes: extensions get theirs when they are registered."""
+    with _tree(b"a|b\n-|-\n", BLOCK_EXTENSIONS) as root:
+        return int(_nodes.cmark_node_get_type(_nodes.cmark_node_first_child(root)))
