@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence, Set
+from datetime import date
 from decimal import Decimal
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -70,7 +72,7 @@ def _from_column(column: str, value: Any, depth: int) -> Node:
         raise FilterError(
             f"{column} has no condition; write {{{column!r}: value}} or {{{column!r}: {{'$gt': value}}}}"
         )
-    parts = []
+    parts: list[Node] = []
     for operator, operand in value.items():
         if operator == "$not":
             parts.append(Not(_from_column(column, operand, depth + 1)))

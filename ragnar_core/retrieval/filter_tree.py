@@ -8,6 +8,7 @@ values.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -125,4 +126,6 @@ def _said(value: Any) -> str:
 def _written(value: Any) -> str:
     if isinstance(value, date):
         return json.dumps(value.isoformat())
+    if isinstance(value, float) and math.isinf(value):
+        return "1e999" if value > 0 else "-1e999"
     return json.dumps(value, ensure_ascii=False)

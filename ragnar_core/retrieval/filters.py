@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from typing import Any
 
 from ragnar_core.errors import FilterError
@@ -207,9 +206,9 @@ def _bound_comparison(node: Compare, columns: Mapping[str, Column]) -> Node:
 
 
 def _value(column: str, kind: str, value: Any) -> Any:
-    """The value as the column's type, or FilterError: nothing is cast in silence, true is not 1 and "1" is
-    not 1.""" number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) if kind ==
-    "integer" and number:
+    """The value as the column's type, or FilterError: nothing is cast in silence, and true is not 1."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind == "integer" and number:
         return value
     if kind == "number" and number and abs(value) < 10**300:
         return float(value)
