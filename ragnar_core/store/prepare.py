@@ -1,0 +1,243 @@
+"""What people hand to a store becomes documents that can be written: text, ranges, vectors, checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ragnar_core.chunking import Chunks, ChunkSettings
+from ragnar_core.errors import StoreError
+from ragnar_core.store.cache import Floats
+from ragnar_core.store.text import searched_text
+
+if TYPE_CHECKING:
+    from ragnar_core.store.store import Store
+
+Input = Chunks | pd.DataFrame | Sequence[Chunks]
+Embed = Callable[[list[str]], Floats]
+
+
+@dataclass
+class Prepared:
+    """One document on its way into the file. `table` has start, end (Python's), context, text and extra columns;
+    `vectors` is float32 `(n, dim)` with NaN rows for blank texts, or None before embedding and in stores without."""
+
+    origin: str | None
+    text: str
+    table: pd.DataFrame
+    searched: list[str]
+    hash: str = ""
+    vectors: Floats | None = None
+    settings: ChunkSettings | None = None
+    keys: list[bytes] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.searched)
+
+
+def prepare(store: Store, given: Input, vectors: Any = None) -> list[Prepared]:
+    """Documents from chunks or a data frame; with vectors where they were given. Embeds nothing."""
+    if isinstance(given, str):
+        raise StoreError(
+            "insert takes chunks (of markdown_chunk) or a data frame with a column text, not a string"
+        )
+    if isinstance(given, pd.DataFrame):
+        documents = _from_frame(store, given, vectors)
+    elif _is_chunks(given):
+        documents = [_from_chunks(store, given, vectors)]
+    else:
+        many = list(given)
+        if vectors is not None or not all(_is_chunks(chunks) for chunks in many):
+            raise StoreError(
+                "insert takes chunks, a list of chunks, or a data frame; vectors go with one of them"
+            )
+        documents = [_from_chunks(store, chunks, None) for chunks in many]
+    return documents
+
+
+def embed_missing(
+    store: Store, documents: Iterable[Prepared], known: Mapping[bytes, Floats] | None = None
+) -> int:
+    """Gives vectors to documents that have none, in one call over all of them; equal texts are embedded once.
+
+    `known` are vectors by `text_key`. Returns the number of texts embedded.
+    """
+    waiting = [document for document in documents if document.vectors is None]
+    if not store.dim or not any(len(document) for document in waiting):
+        for document in waiting:
+            document.vectors = (
+                np.zeros((len(document), store.dim), np.float32) if not store.dim else document.vectors
+            )
+            if document.vectors is None:
+                document.vectors = np.zeros((0, store.dim), np.float32)
+        return 0
+    have: dict[bytes, Floats] = dict(known or {})
+    wanted: dict[bytes, str] = {}
+    for document in waiting:
+        for key, text in zip(keys_of(document), document.searched, strict=True):
+            if key not in have and text.strip():
+                wanted.setdefault(key, text)
+    if wanted:
+        found = check_vectors(
+            store.embedder.embed(list(wanted.values())), len(wanted), store.dim, store.embedder.label
+        )
+        have.update(zip(wanted, found, strict=True))
+    for document in waiting:
+        give_vectors(document, have, store.dim)
+    return len(wanted)
+
+
+def give_vectors(document: Prepared, have: Mapping[bytes, Floats], dim: int) -> None:
+    """Fills `document.vectors` from vectors by key; blank texts get NaN."""
+    vectors = np.full((len(document), dim), np.nan, np.float32)
+    for row, key in enumerate(keys_of(document)):
+        if key in have:
+            vectors[row] = have[key]
+    document.vectors = vectors
+
+
+def keys_of(document: Prepared) -> list[bytes]:
+    if not document.keys and document.searched:
+        document.keys = [text_key(text) for text in document.searched]
+    return document.keys
+
+
+def text_key(text: str) -> bytes:
+    """16 bytes that stand for a searched text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def check_vectors(vectors: Any, n: int, dim: int, source: str) -> Floats:
+    """float32 `(n, dim)`, or StoreError: a vector that is not finite or all zero would match anything or nothing.
+    Rows that are NaN throughout stand for blank texts."""
+    try:
+        checked = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the vectors of {source} are no table of numbers: {error}") from error
+    if checked.ndim != 2 or checked.shape[0] != n:
+        raise StoreError(
+            f"{source} gave vectors of shape {checked.shape} for {n} texts; expected ({n}, {dim})"
+        )
+    if checked.shape[1] != dim:
+        raise StoreError(
+            f"{source} gives vectors of {checked.shape[1]} numbers, this store holds vectors of {dim}; use the model "
+            "that built the store, or embed everything again with reembed"
+        )
+    blank = np.isnan(checked).all(axis=1) if dim else np.zeros(n, bool)
+    bad = ~np.isfinite(checked).all(axis=1) & ~blank
+    if bad.any():
+        raise StoreError(
+            f"{source} gave a vector with NaN or infinite numbers (text {int(np.argmax(bad)) + 1} of {n})"
+        )
+    zero = ~checked.any(axis=1) & ~blank if dim else blank
+    if zero.any():
+        raise StoreError(
+            f"{source} gave a vector of zeros (text {int(np.argmax(zero)) + 1} of {n}), which has no direction"
+        )
+    return checked
+
+
+def _is_chunks(given: Any) -> bool:
+    return isinstance(given, Chunks) or (hasattr(given, "document") and hasattr(given, "table"))
+
+
+def _from_chunks(store: Store, chunks: Any, vectors: Any) -> Prepared:
+    document, table = chunks.document, chunks.table.reset_index(drop=True)
+    if vectors is None and "embedding" in table:
+        vectors = _stacked(table["embedding"])
+    texts = table["text"].tolist()
+    starts, ends = table["start"].to_numpy(dtype=np.int64), table["end"].to_numpy(dtype=np.int64)
+    for text, start, end in zip(texts, starts, ends, strict=True):
+        if store.version == 2 and document.text[start:end] != text:
+            raise StoreError(
+                f"the text of the chunk at {start} of {document.origin or 'a document'} is not the document's there; "
+                "a version 2 store keeps ranges (use version=1 to store changed text)"
+            )
+    if store.version == 2 and len({*zip(starts.tolist(), ends.tolist(), strict=True)}) < len(texts):
+        raise StoreError(
+            f"two chunks of {document.origin or 'a document'} have the same range; drop one of them"
+        )
+    contexts = table["context"].tolist() if "context" in table else [""] * len(texts)
+    searched = _searched(store, contexts, texts)
+    settings = getattr(chunks, "settings", None)
+    return Prepared(
+        document.origin, document.text, table.assign(context=_strings(contexts)), searched, document.hash,
+        _given(store, vectors, len(texts)), settings,
+    )  # fmt: skip
+
+
+def _from_frame(store: Store, frame: pd.DataFrame, vectors: Any) -> list[Prepared]:
+    """A document an origin; rows without an origin are documents of their own."""
+    if "text" not in frame:
+        raise StoreError(
+            f"a data frame of chunks needs a column text (it has {', '.join(map(str, frame.columns))})"
+        )
+    frame = frame.reset_index(drop=True)
+    missing = frame["text"].isna()
+    if missing.any():
+        raise StoreError(f"text may not be missing (row {int(missing.to_numpy().argmax()) + 1})")
+    if vectors is None and "embedding" in frame:
+        vectors = _stacked(frame["embedding"])
+    vectors = _given(store, vectors, len(frame))
+    origins = frame["origin"] if "origin" in frame else pd.Series([None] * len(frame), dtype=object)
+    groups: dict[Any, list[int]] = {}
+    for row, origin in enumerate(origins):
+        known = isinstance(origin, str)
+        groups.setdefault(origin if known else (row,), []).append(row)
+    documents = []
+    for origin, rows in groups.items():
+        table = frame.iloc[rows].reset_index(drop=True)
+        texts = [str(text) for text in table["text"]]
+        starts = np.cumsum([0, *(len(text) + 2 for text in texts[:-1])])
+        table = table.assign(start=starts, end=starts + [len(text) for text in texts])
+        contexts = table["context"].tolist() if "context" in table else [""] * len(texts)
+        whole = "\n\n".join(texts)
+        digest = (
+            table["hash"].iloc[0]
+            if "hash" in table
+            else hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()
+        )
+        documents.append(
+            Prepared(
+                origin if isinstance(origin, str) else None,
+                whole,
+                table.assign(context=_strings(contexts), text=texts),
+                _searched(store, contexts, texts),
+                str(digest),
+                None if vectors is None else vectors[rows],
+            )
+        )
+    return documents
+
+
+def _searched(store: Store, contexts: Sequence[Any], texts: Sequence[str]) -> list[str]:
+    if store.version == 1:
+        return list(texts)
+    return [searched_text(context, text) for context, text in zip(_strings(contexts), texts, strict=True)]
+
+
+def _strings(contexts: Sequence[Any]) -> list[str]:
+    return [context if isinstance(context, str) else "" for context in contexts]
+
+
+def _given(store: Store, vectors: Any, n: int) -> Floats | None:
+    if vectors is None:
+        return None
+    if not store.dim:
+        raise StoreError(
+            "this store has no vectors (it was made without a model); create one with embedding_size="
+        )
+    return check_vectors(vectors, n, store.dim, "the column embedding" if n else "nothing")
+
+
+def _stacked(column: pd.Series) -> Any:
+    return (
+        np.stack([np.asarray(row, np.float32) for row in column])
+        if len(column)
+        else np.zeros((0, 0), np.float32)
+    )

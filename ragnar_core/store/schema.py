@@ -1,0 +1,245 @@
+"""The tables of a store file: ragnar's, column for column, and our own beside them under `ragnar_`.
+
+Version 2 has `documents`, `embeddings` and the view `chunks`; version 1 one flat table `chunks`. Two things of
+ragnar's version 2 are left out on purpose, R does not miss them: the foreign key (with it a document cannot be replaced
+in one transaction) and the primary key on ranges (a quarter of the file's size).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from ragnar_core.errors import StoreError
+
+FORMAT = 1
+RESERVED = (
+    "chunk_id", "doc_id", "origin", "hash", "text", "start", "end", "context", "embedding", "metric_name",
+    "metric_value", "vss_rank", "bm25_rank", "score",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a store keeps what. `kind` is "ragnar" or "raghilda"; raghilda's stores are read only."""
+
+    kind: str
+    version: int
+    table: str
+    doc_id: str
+    start: str
+    end: str
+    chunk_sequence: str
+    doc_sequence: str | None
+
+
+RAGNAR_2 = Layout("ragnar", 2, "embeddings", "doc_id", "start", '"end"', "chunk_id_seq", "doc_id_seq")
+RAGNAR_1 = Layout("ragnar", 1, "chunks", "", "NULL::INTEGER", "NULL::INTEGER", "chunk_id_sequence", None)
+RAGHILDA = Layout("raghilda", 2, "embeddings", "doc_id", "start_index", "end_index", "chunk_id_seq", None)
+
+_VERSION_2 = """
+CREATE SEQUENCE chunk_id_seq START 1;
+CREATE SEQUENCE doc_id_seq START 1;
+CREATE TABLE documents (
+    doc_id INTEGER PRIMARY KEY DEFAULT nextval('doc_id_seq'),
+    origin VARCHAR UNIQUE,
+    text VARCHAR
+);
+CREATE TABLE embeddings (
+    doc_id INTEGER NOT NULL,
+    chunk_id INTEGER DEFAULT nextval('chunk_id_seq'),
+    start INTEGER,
+    "end" INTEGER,
+    context VARCHAR{extra}{embedding}
+);
+"""
+# One statement's text is kept by DuckDB and shown to people, so the view reads as ragnar's does.
+CHUNKS_VIEW = """
+CREATE OR REPLACE VIEW chunks AS (
+    SELECT d.origin AS origin, e.*, d.text[ e.start : e."end" ] AS text
+    FROM documents d JOIN embeddings e USING (doc_id)
+);
+"""
+_VERSION_1 = """
+CREATE SEQUENCE chunk_id_sequence START 1;
+CREATE TABLE chunks (
+    chunk_id INTEGER DEFAULT nextval('chunk_id_sequence'){extra},
+    origin VARCHAR,
+    hash VARCHAR,
+    text VARCHAR{embedding}
+);
+"""
+_METADATA = """
+CREATE TABLE metadata (
+    embedding_size INTEGER, embed_func BLOB{schema}, name VARCHAR, title VARCHAR,
+    embed_config VARCHAR, ragnar_format INTEGER
+);
+"""
+OWN_TABLES = """
+CREATE TABLE IF NOT EXISTS ragnar_state (
+    revision BIGINT, chunks BIGINT, last_chunk_id BIGINT, analyzer VARCHAR, chunk_settings VARCHAR
+);
+CREATE TABLE IF NOT EXISTS ragnar_terms (term_id INTEGER, term VARCHAR);
+CREATE TABLE IF NOT EXISTS ragnar_postings (
+    chunk_id INTEGER, length INTEGER, term_ids INTEGER[], tfs INTEGER[]
+);
+CREATE TABLE IF NOT EXISTS ragnar_vectors (text_hash BLOB, embedding FLOAT[{dim}]);
+"""
+
+
+def create_tables(
+    cursor: duckdb.DuckDBPyConnection,
+    *,
+    version: int,
+    dim: int,
+    extra: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    analyzer: Mapping[str, Any],
+) -> None:
+    """Lays out an empty store. `metadata` holds embed_func, name, title, embed_config and, for version 1, schema."""
+    columns = "".join(f",\n    {quote(name)} {kind}" for name, kind in extra.items())
+    embedding = f",\n    embedding FLOAT[{dim}]" if dim else ""
+    ddl = _VERSION_2 if version == 2 else _VERSION_1
+    cursor.execute(ddl.format(extra=columns, embedding=embedding))
+    if version == 2:
+        cursor.execute(CHUNKS_VIEW)
+    cursor.execute(_METADATA.format(schema=", schema BLOB" if version == 1 else ""))
+    row = {"embedding_size": dim or None, **metadata, "ragnar_format": FORMAT}
+    marks = ", ".join("?" * len(row))
+    cursor.execute(f"INSERT INTO metadata ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+    create_own_tables(cursor, dim=dim, analyzer=analyzer)
+
+
+def create_own_tables(cursor: duckdb.DuckDBPyConnection, *, dim: int, analyzer: Mapping[str, Any]) -> None:
+    """Our tables beside ragnar's, in a new store or in one that R wrote."""
+    cursor.execute(OWN_TABLES.format(dim=max(dim, 1)))
+    empty = cursor.execute("SELECT count(*) FROM ragnar_state").fetchone()
+    if empty == (0,):
+        cursor.execute("INSERT INTO ragnar_state VALUES (0, 0, 0, ?, NULL)", [json.dumps(analyzer)])
+
+
+def layout_of(cursor: duckdb.DuckDBPyConnection, name: str) -> Layout:
+    """Which kind of store a file is. Raises StoreError when it is none."""
+    tables = columns_by_table(cursor)
+    if {"documents", "embeddings", "metadata"} <= tables.keys():
+        return RAGHILDA if "start_index" in tables["embeddings"] else RAGNAR_2
+    if {"chunks", "metadata"} <= tables.keys() and "chunk_id" in tables["chunks"]:
+        return RAGNAR_1
+    found = ", ".join(sorted(tables)) or "none"
+    raise StoreError(
+        f"{name} is a DuckDB file but no store (its tables: {found}); choose a file made by Store.create or ragnar"
+    )
+
+
+def columns_by_table(cursor: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    """Table name -> column name -> DuckDB type, for tables and views of the main schema."""
+    rows = cursor.execute(
+        "SELECT table_name, column_name, data_type FROM duckdb_columns() "
+        "WHERE schema_name = 'main' AND NOT internal AND database_name = current_database() "
+        "ORDER BY table_name, column_index"
+    ).fetchall()
+    tables: dict[str, dict[str, str]] = {}
+    for table, column, kind in rows:
+        tables.setdefault(table, {})[column] = kind
+    return tables
+
+
+def quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def check_name(name: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z0-9_-]+", name):
+        raise StoreError(
+            f"the store name {name!r} may hold only letters a-z, digits, _ and -; choose another"
+        )
+    return name
+
+
+_SCALARS = {
+    "VARCHAR": pa.string(), "TEXT": pa.string(), "STRING": pa.string(), "BOOLEAN": pa.bool_(), "BOOL": pa.bool_(),
+    "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "INT": pa.int32(), "BIGINT": pa.int64(),
+    "UTINYINT": pa.uint8(), "USMALLINT": pa.uint16(), "UINTEGER": pa.uint32(), "UBIGINT": pa.uint64(),
+    "FLOAT": pa.float32(), "REAL": pa.float32(), "DOUBLE": pa.float64(), "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"), "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", tz="UTC"),
+    "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"), "TIME": pa.time64("us"), "BLOB": pa.binary(),
+}  # fmt: skip
+_PYTHON = {
+    "str": "VARCHAR", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP",
+    "bytes": "BLOB",
+}  # fmt: skip
+
+
+def extra_types(extra_cols: Mapping[str, Any] | pd.DataFrame | None) -> dict[str, str]:
+    """Column name -> DuckDB type of the columns a person wants beside ragnar's own.
+
+    Types are Python's (`str`, `int`, `list[str]`, `datetime.date`), DuckDB's names ("BIGINT", "VARCHAR[]"), or those of
+    a DataFrame, whose columns that ragnar has anyway are passed over.
+    """
+    if extra_cols is None:
+        return {}
+    if isinstance(extra_cols, pd.DataFrame):
+        table = pa.Table.from_pandas(extra_cols, preserve_index=False)
+        return {field.name: _from_arrow(field) for field in table.schema if field.name not in RESERVED}
+    for name in extra_cols:
+        if name in RESERVED or name.startswith("ragnar_"):
+            raise StoreError(
+                f"extra_cols may not hold {name!r}: every store has it, or needs the name; choose another"
+            )
+        if not name.strip() or len(name) > 200:
+            raise StoreError(f"{name!r} is no name for an extra column; use 1 to 200 characters")
+    return {name: _from_value(name, kind) for name, kind in extra_cols.items()}
+
+
+def arrow_type(kind: str) -> pa.DataType | None:
+    """The Arrow type that goes into a DuckDB column without loss, or None where DuckDB has to cast."""
+    if kind.endswith("[]"):
+        inner = arrow_type(kind[:-2])
+        return None if inner is None else pa.list_(inner)
+    if kind.startswith("DECIMAL"):
+        digits = [int(part) for part in re.findall(r"\d+", kind)]
+        return pa.decimal128(*digits) if digits else None
+    return _SCALARS.get(kind)
+
+
+def _from_value(name: str, kind: Any) -> str:
+    if isinstance(kind, str) and kind.lower() not in _PYTHON:
+        known = kind.strip().upper()
+        if arrow_type(known) is not None:
+            return known
+    else:
+        shown = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+        inner = getattr(kind, "__args__", None)
+        if inner and getattr(kind, "__origin__", None) is list:
+            return _from_value(name, inner[0]) + "[]"
+        if shown in _PYTHON:
+            return _PYTHON[shown]
+    raise StoreError(
+        f"the type {kind!r} of the extra column {name!r} is not known; use str, int, float, bool, datetime.date, "
+        "datetime.datetime, list[str] or a DuckDB type such as 'BIGINT'"
+    )
+
+
+def _from_arrow(field: pa.Field) -> str:
+    kind = field.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _from_arrow(pa.field(field.name, kind.value_type)) + "[]"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return "VARCHAR"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP WITH TIME ZONE" if kind.tz else "TIMESTAMP"
+    for name, arrow in _SCALARS.items():
+        if arrow.equals(kind):
+            return name
+    raise StoreError(
+        f"the type {kind} of the extra column {field.name!r} cannot be stored; cast it before Store.create"
+    )
