@@ -12,6 +12,7 @@ from math import comb
 from pathlib import Path
 
 import pytest
+from Stemmer import Stemmer
 
 from ragnar_core.chunking import markdown_chunk
 
@@ -274,10 +275,18 @@ def test_bm25_rarity() -> None:
 
 
 def test_bm25_stems() -> None:
-    stemmer = pytest.importorskip("Stemmer").Stemmer("english")
+    stemmer = Stemmer("english")
     for row in table("06-bm25.md", "Stemming"):
         for word in row["Word"].split(", "):
             assert stemmer.stemWord(word) == row["English Snowball stem"]
+
+
+def test_bm25_terms() -> None:
+    from ragnar_core.store.analyzer import Analyzer
+
+    analyzer = Analyzer()
+    for row in table("06-bm25.md", "Digits, identifiers, signs"):
+        assert analyzer.tokens(row["Text"]) == row["Terms"].split(", ")
 
 
 # 07 hybrid search
