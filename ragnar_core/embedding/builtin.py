@@ -6,7 +6,8 @@ import threading
 from typing import Any
 
 from ragnar_core.embedding.bundled import BGE_SMALL, WORDLLAMA, BundledModel, locate, missing
-from ragnar_core.embedding.onnx import OnnxEmbedder, OnnxModel, OnnxSettings, TooLong
+from ragnar_core.embedding.embedder import TooLong
+from ragnar_core.embedding.onnx import OnnxEmbedder, OnnxModel, OnnxSettings
 from ragnar_core.embedding.static import StaticEmbedder, StaticModel
 from ragnar_core.errors import EmbedError
 

@@ -19,6 +19,7 @@ from ragnar_core.errors import EmbedError
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 Purpose = Literal["document", "query"]
+TooLong = Literal["truncate", "refuse"]
 Progress = Callable[[int, int], None]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -67,6 +68,28 @@ class EmbedReport:
         if self.retries:
             lines.append(f"{self.retries} of {self.requests} requests had to be repeated.")
         return lines
+
+
+@dataclass(frozen=True)
+class ModelCheck:
+    """What one small request showed: dimension, seconds it took, and the limits that will be kept to."""
+
+    label: str
+    dim: int
+    seconds: float
+    max_tokens: int | None = None
+    batch_items: int | None = None
+    concurrency: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """One line for a person."""
+        limits = [f"{self.dim} dimensions", f"answered in {self.seconds:.2f} s"]
+        if self.max_tokens:
+            limits.append(f"reads {self.max_tokens} tokens a text")
+        if self.batch_items:
+            limits.append(f"{self.batch_items} texts a request, {self.concurrency} requests at a time")
+        return f"{self.label}: {', '.join(limits)}."
 
 
 class Embedder(ABC):
@@ -124,6 +147,13 @@ class Embedder(ABC):
         """Tokens a text, int64 `(n,)`: an estimate (a token for every four characters) unless
         `counts_exactly` says otherwise."""
         return np.array([-(-len(text) // 4) for text in texts], dtype=np.int64)
+
+    def test(self) -> ModelCheck:
+        """Embed one word. Raises EmbedError when that does not work."""
+        self.embed_query("test")
+        started = time.monotonic()
+        vector = self.embed_query("test")
+        return ModelCheck(self.label, len(vector), time.monotonic() - started, self.max_tokens)
 
     def __call__(self, texts: Sequence[str | None]) -> FloatArray:
         return self.embed(texts)

@@ -20,13 +20,14 @@ from ragnar_core.embedding.embedder import (
     FloatArray,
     IntArray,
     Purpose,
+    TooLong,
     clean,
     normalise,
 )
 from ragnar_core.errors import EmbedError
 
 Pooling = Literal["cls", "mean", "last"]
-TooLong = Literal["truncate", "refuse"]
+
 
 # A window bounds the memory that tokens take; a batch bounds the memory that the model takes.
 _WINDOW_TEXTS = 512
