@@ -1,1 +1,38 @@
-"""Read documents, chunk, embed, store, index and retrieve; ragnar's pipeline in Python."""
+"""Read documents, chunk, embed, store, index and retrieve; ragnar's pipeline in Python.
+
+The whole public API stands here, in pipeline order. Importing it loads no model and touches no network.
+"""
+
+from __future__ import annotations
+
+from ragnar_core.chunking import Boundaries, Chunks, ChunkSettings, markdown_chunk
+from ragnar_core.documents import MarkdownDocument, ReadReport, read_as_markdown, read_bytes
+from ragnar_core.documents.shelf import Shelf
+from ragnar_core.embedding import (
+    Embedder,
+    FunctionEmbedder,
+    default_available,
+    embed_default,
+    embed_static,
+    embedder_from_config,
+)
+from ragnar_core.errors import (
+    ChunkError,
+    CrawlError,
+    DocumentError,
+    EmbedError,
+    FilterError,
+    RagnarError,
+    RetrievalError,
+    StoreError,
+)
+from ragnar_core.retrieval import (
+    chunks_deoverlap,
+    retrieve,
+    retrieve_bm25,
+    retrieve_hybrid,
+    retrieve_vss,
+)
+from ragnar_core.store import Store
+
+__version__ = "0.1.0"
