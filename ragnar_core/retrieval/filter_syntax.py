@@ -5,9 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence, Set
-from datetime import date
 from decimal import Decimal
-from types import NoneType
 from typing import Any
 
 import numpy as np

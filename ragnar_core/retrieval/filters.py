@@ -152,6 +152,9 @@ class BoundFilter:
         parameters: list[Any] = []
         return _sql(self.tree, self.columns, parameters), parameters
 
+    def names(self) -> set[str]:
+        return {part.column for part in comparisons(self.tree)}
+
     def matches(self, row: Mapping[str, Any]) -> bool:
         """Whether a row (column name -> value) passes; the same rows pass as under ``sql``."""
         return self.predicate()(row)

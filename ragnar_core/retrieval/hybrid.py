@@ -11,32 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragnar_core.errors import RetrievalError
-from ragnar_core.retrieval.allowed import allowed_rows
-from ragnar_core.retrieval.query import (
-    both_tables,
-    check_bm25,
-    check_method,
-    check_text,
-    check_top_k,
-    check_weights,
-    is_blank,
-    query_terms,
-    query_vector,
-)
-from ragnar_core.retrieval.scoring import (
-    Floats,
-    Ranking,
-    Rows,
-    bm25_scores,
-    rank_scores,
-    rank_vectors,
-    vector_distances,
-)
+from ragnar_core.retrieval.filters import Filter
+from ragnar_core.retrieval.prepared import NOTHING, Prepared, prepare
+from ragnar_core.retrieval.query import check_bm25, check_method, check_text, check_top_k, check_weights
+from ragnar_core.retrieval.scoring import Floats, Ranking, Rows
 from ragnar_core.retrieval.selection import Candidates, Selection, select
-from ragnar_core.retrieval.thresholds import check_threshold, passing, similar_rows
+from ragnar_core.retrieval.thresholds import check_threshold
 
 if TYPE_CHECKING:
-    from ragnar_core.store import PostingsTable, Store, VectorTable
+    from ragnar_core.store import Store
 
 FUSIONS = ("rrf", "weighted_scores")
 
@@ -60,7 +43,7 @@ def retrieve_hybrid(
     top_k: int = 3,
     weights: tuple[float, float] = (1, 1),
     rrf_k: float = 60,
-    filter: str | Mapping[str, Any] | None = None,
+    filter: str | Mapping[str, Any] | Filter | None = None,
     fusion: str = "rrf",
     method: str = "cosine_distance",
     k: float = 1.2,
@@ -76,15 +59,16 @@ def retrieve_hybrid(
 
     Each search gives its best ``candidates`` chunks. ``fusion="rrf"``, reciprocal rank fusion (Cormack and
     others 2009), scores a chunk ``w_vss / (rrf_k + vss_rank) + w_bm25 / (rrf_k + bm25_rank)``, a missing rank
-    adding nothing. ``fusion="weighted_scores"`` scores it ``(w_vss * s_vss + w_bm25 * s_bm25) / (w_vss +
-    w_bm25)``, where both ``s`` run from 0 to 1: the similarity between that of the last candidate (0) and of
-    the first (1), and the BM25 score as a share of the best one. A search of weight 0 gives no candidates.
+    adding nothing. ``fusion="weighted_scores"`` scores it
+    ``(w_vss * s_vss + w_bm25 * s_bm25) / (w_vss + w_bm25)``, where both ``s`` run from 0 to 1: the distance
+    between that of the last candidate (0) and of the first (1), and the BM25 score as a share of the best
+    one. A search of weight 0 gives no candidates.
 
     Args:
         weights: of VSS and of BM25.
         rrf_k: the larger, the less the first ranks stand out.
         candidates: how deep each search goes; at least ``top_k`` is taken, and more where passages run out.
-        min_similarity, min_bm25: leave out chunks below either, wherever they came from.
+        min_similarity: leave out chunks below it, whichever search found them; so does min_bm25.
         vector: the query's vector where it is known; else the store's embedder makes it.
         Others: as in ``retrieve_vss`` and ``retrieve_bm25``.
 
@@ -101,27 +85,25 @@ def retrieve_hybrid(
     check_method(method)
     check_bm25(k, b)
     check_fusion(fusion, rrf_k)
-    candidates = check_top_k(candidates)
+    reach = check_top_k(candidates, "candidates")
     check_threshold("min_similarity", min_similarity)
     check_threshold("min_bm25", min_bm25)
-    vectors, postings = both_tables(store)
-    allowed = allowed_rows(store, filter, vectors.chunk_ids)
-    if is_blank(check_text(query)):
-        return select(store, lambda depth: _nothing(method, fusion), top_k, selection or Selection())
-    vector = query_vector(store, query if vector is None else vector, method)
-    allowed = similar_rows(vectors, vector, min_similarity, allowed)
-    scores = bm25_scores(postings, query_terms(store, query), k=k, b=b, conjunctive=conjunctive)
-    scores = passing(scores, min_bm25)
-    if min_bm25:
-        matched = np.flatnonzero(scores)
-        allowed = matched if allowed is None else np.intersect1d(allowed, matched)
+    ready = prepare(
+        store,
+        check_text(query),
+        filter=filter,
+        method=method,
+        k=k,
+        b=b,
+        conjunctive=conjunctive,
+        min_similarity=min_similarity,
+        min_bm25=min_bm25,
+        vector=vector,
+    )
 
     def ranker(depth: int) -> Candidates:
-        reach = max(candidates, depth)
-        by_vss = rank_vectors(vectors, vector, method, reach, allowed) if weights[0] else NONE
-        by_bm25 = rank_scores(scores, reach, allowed) if weights[1] else NONE
-        fused = fuse(by_vss, by_bm25, weights, fusion=fusion, rrf_k=rrf_k)
-        return _candidates(vectors, postings, vector, method, scores, fused, fusion, depth)
+        fused = fuse_prepared(ready, weights, fusion=fusion, rrf_k=rrf_k, candidates=max(reach, depth))
+        return _candidates(ready, fused, fusion, depth)
 
     return select(store, ranker, top_k, selection or Selection())
 
@@ -133,7 +115,12 @@ def check_fusion(fusion: str, rrf_k: float) -> None:
         raise RetrievalError(f"rrf_k must be a number of 0 or more, not {rrf_k!r}")
 
 
-NONE = Ranking(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64))
+def fuse_prepared(
+    ready: Prepared, weights: tuple[float, float], *, fusion: str, rrf_k: float, candidates: int
+) -> Fused:
+    by_vss = ready.by_vss(candidates) if weights[0] else NOTHING
+    by_bm25 = ready.by_bm25(candidates) if weights[1] else NOTHING
+    return fuse(by_vss, by_bm25, weights, fusion=fusion, rrf_k=rrf_k)
 
 
 def fuse(
@@ -179,47 +166,23 @@ def _scaled_distance(distance: Floats, ranking: Ranking) -> Floats:
     nearest, farthest = float(ranking.values[0]), float(ranking.values[-1])
     if farthest <= nearest:
         return np.ones_like(distance)
-    return (farthest - distance) / (farthest - nearest)
+    return np.asarray((farthest - distance) / (farthest - nearest))
 
 
-def _candidates(
-    vectors: VectorTable,
-    postings: PostingsTable,
-    vector: NDArray[np.float32],
-    method: str,
-    scores: Floats,
-    fused: Fused,
-    fusion: str,
-    depth: int,
-) -> Candidates:
+def _candidates(ready: Prepared, fused: Fused, fusion: str, depth: int) -> Candidates:
     rows, score = fused.rows[:depth], fused.score[:depth]
-    best = float(score[0]) if len(score) else 1.0
+    best = float(score[0]) if len(score) and score[0] > 0 else 1.0
     columns = {
         "metric_name": fusion,
         "metric_value": score,
-        method: vector_distances(vectors, vector, method, rows),
-        "bm25": scores[rows],
+        ready.method: ready.distances(rows),
+        "bm25": ready.scores[rows],
         "vss_rank": _nullable(fused.vss_rank[:depth]),
         "bm25_rank": _nullable(fused.bm25_rank[:depth]),
         "score": score,
     }
-    return Candidates(postings.chunk_ids[rows], columns, score / best)
+    return Candidates(ready.postings.chunk_ids[rows], columns, score / best)
 
 
 def _nullable(rank: NDArray[np.int64]) -> Any:
     return pd.arrays.IntegerArray(rank.copy(), rank == 0)
-
-
-def _nothing(method: str, fusion: str) -> Candidates:
-    empty = np.empty(0, dtype=np.float64)
-    ranks = _nullable(np.empty(0, dtype=np.int64))
-    columns = {
-        "metric_name": fusion,
-        "metric_value": empty,
-        method: empty,
-        "bm25": empty,
-        "vss_rank": ranks,
-        "bm25_rank": ranks,
-        "score": empty,
-    }
-    return Candidates(np.empty(0, dtype=np.int64), columns, empty)

@@ -27,10 +27,10 @@ _vectors: WeakKeyDictionary[Any, OrderedDict[str, NDArray[np.float32]]] = WeakKe
 _vectors_lock = threading.Lock()
 
 
-def check_top_k(top_k: object) -> int:
+def check_top_k(top_k: object, name: str = "top_k") -> int:
     """``top_k`` as an int, or RetrievalError."""
     if isinstance(top_k, bool) or not isinstance(top_k, numbers.Integral) or top_k < 1:
-        raise RetrievalError(f"top_k must be a whole number of 1 or more, not {top_k!r}")
+        raise RetrievalError(f"{name} must be a whole number of 1 or more, not {top_k!r}")
     return int(top_k)
 
 
@@ -132,17 +132,14 @@ def both_tables(store: Store) -> tuple[VectorTable, PostingsTable]:
     raise RetrievalError("the store kept changing during the search; search again")
 
 
-def hits_table(
-    store: Store, chunk_ids: NDArray[np.int64], columns: Mapping[str, Any], top_k: int | None = None
-) -> pd.DataFrame:
+def hits_table(store: Store, chunk_ids: NDArray[np.int64], columns: Mapping[str, Any]) -> pd.DataFrame:
     """Chunks in the given order with further columns; chunks deleted since they were ranked are left out."""
     table = store.fetch(chunk_ids)
     for name, values in columns.items():
-        values = pd.Series([values] * len(chunk_ids), dtype=object) if isinstance(values, str) else values
+        values = np.full(len(chunk_ids), values, dtype=object) if isinstance(values, str) else values
         kept = values if len(table) == len(chunk_ids) else _kept(values, chunk_ids, table)
         table[name] = kept.array if isinstance(kept, pd.Series) else kept
-    table = table.reset_index(drop=True)
-    return table if top_k is None else table.head(top_k)
+    return table.reset_index(drop=True)
 
 
 def _kept(values: Any, chunk_ids: NDArray[np.int64], table: pd.DataFrame) -> Any:

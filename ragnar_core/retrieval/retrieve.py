@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 
 from ragnar_core.errors import RetrievalError
-from ragnar_core.retrieval.bm25 import retrieve_bm25
 from ragnar_core.retrieval.deoverlap import chunks_deoverlap
-from ragnar_core.retrieval.query import check_text, check_top_k
-from ragnar_core.retrieval.vss import retrieve_vss
+from ragnar_core.retrieval.filters import Filter
+from ragnar_core.retrieval.prepared import Prepared, prepare
+from ragnar_core.retrieval.query import check_bm25, check_method, check_text, check_top_k, hits_table
+from ragnar_core.retrieval.thresholds import check_threshold
 
 if TYPE_CHECKING:
     from ragnar_core.store import Store
 
 FUSION_K = 60
-METRICS = ("metric_name", "metric_value")
 
 
 def retrieve(
@@ -27,7 +27,7 @@ def retrieve(
     *,
     top_k: int = 3,
     deoverlap: bool = True,
-    filter: str | Mapping[str, Any] | None = None,
+    filter: str | Mapping[str, Any] | Filter | None = None,
     method: str = "cosine_distance",
     k: float = 1.2,
     b: float = 0.75,
@@ -46,7 +46,7 @@ def retrieve(
             as they are.
         limit: at most so many rows, and no fewer as long as there are more: ``top_k`` grows until they are
             found.
-        min_similarity: of the chunks of VSS, min_bm25: of those of BM25.
+        min_similarity: leave out chunks below it, whichever search found them; so does min_bm25.
         Others: as in ``retrieve_vss`` and ``retrieve_bm25``.
 
     Returns:
@@ -60,53 +60,60 @@ def retrieve(
         RetrievalError, FilterError, EmbedError: as the two searches do.
     """
     top_k = check_top_k(top_k)
-    wanted = None if limit is None else check_top_k(limit)
-    several = not isinstance(query, str)
-    queries = [check_text(one) for one in query] if several else [check_text(query)]
+    wanted = None if limit is None else check_top_k(limit, "limit")
+    check_method(method)
+    check_bm25(k, b)
+    check_threshold("min_similarity", min_similarity)
+    check_threshold("min_bm25", min_bm25)
+    queries = [check_text(one) for one in ([query] if isinstance(query, str) else query)]
     if not queries:
         raise RetrievalError("the list of queries is empty; give at least one")
     deoverlap = deoverlap and getattr(store, "version", 2) >= 2
+    ready = [
+        prepare(
+            store,
+            one,
+            filter=filter,
+            method=method,
+            k=k,
+            b=b,
+            conjunctive=conjunctive,
+            min_similarity=min_similarity,
+            min_bm25=min_bm25,
+        )
+        for one in queries
+    ]
     while True:
-        vss = {"method": method, "min_similarity": min_similarity}
-        bm25 = {"k": k, "b": b, "conjunctive": conjunctive, "min_bm25": min_bm25}
-        lists = [
-            (one, found)
-            for one in queries
-            for found in (
-                retrieve_vss(store, one, top_k=top_k, filter=filter, **vss),
-                retrieve_bm25(store, one, top_k=top_k, filter=filter, **bm25),
-            )
-        ]
-        chunks = _union(lists, method, several)
+        chunks, exhausted = _union(store, ready, queries, top_k, several=not isinstance(query, str))
         table = chunks_deoverlap(store, chunks) if deoverlap else chunks
-        exhausted = all(len(found) < top_k for _, found in lists)
         if wanted is None or len(table) >= wanted or exhausted:
             return table if wanted is None else table.head(wanted)
         top_k = max(2 * top_k, wanted)
 
 
-def _union(lists: list[tuple[str, pd.DataFrame]], method: str, several: bool) -> pd.DataFrame:
+def _union(
+    store: Store, ready: list[Prepared], queries: list[str], top_k: int, *, several: bool
+) -> tuple[pd.DataFrame, bool]:
+    """Every chunk that one of the searches gives, once, and whether no search has more to give."""
     fused: dict[int, float] = {}
-    values: dict[str, dict[int, float]] = {method: {}, "bm25": {}}
     asked: dict[int, dict[str, None]] = {}
-    for query, found in lists:
-        for rank, (chunk, name, value) in enumerate(
-            zip(
-                found["chunk_id"].tolist(), found["metric_name"], found["metric_value"].tolist(), strict=True
-            ),
-            1,
-        ):
-            fused[chunk] = fused.get(chunk, 0.0) + 1 / (FUSION_K + rank)
+    method = ready[0].method
+    values: dict[str, dict[int, float]] = {method: {}, "bm25": {}}
+    exhausted = True
+    for question, text in zip(ready, queries, strict=True):
+        for name, found in ((method, question.by_vss(top_k)), ("bm25", question.by_bm25(top_k))):
+            exhausted = exhausted and len(found) < top_k
             better = max if name == "bm25" else min
-            values[name][chunk] = better(value, values[name].get(chunk, value))
-            asked.setdefault(chunk, {})[query] = None
+            ids = question.vectors.chunk_ids[found.rows].tolist()
+            for rank, (chunk, value) in enumerate(zip(ids, found.values.tolist(), strict=True), 1):
+                fused[chunk] = fused.get(chunk, 0.0) + 1 / (FUSION_K + rank)
+                values[name][chunk] = better(value, values[name].get(chunk, value))
+                asked.setdefault(chunk, {})[text] = None
     order = sorted(fused, key=lambda chunk: (-fused[chunk], chunk))
-    table = pd.concat([found for _, found in lists], ignore_index=True).drop(columns=list(METRICS))
-    at = table.drop_duplicates("chunk_id").reset_index(drop=True)
-    place = {chunk: row for row, chunk in enumerate(at["chunk_id"].tolist())}
-    at = at.iloc[[place[chunk] for chunk in order]].reset_index(drop=True)
-    for name, by_chunk in values.items():
-        at[name] = np.array([by_chunk.get(chunk, np.nan) for chunk in order], dtype=np.float64)
+    columns: dict[str, Any] = {
+        name: np.array([known.get(chunk, np.nan) for chunk in order], dtype=np.float64)
+        for name, known in values.items()
+    }
     if several:
-        at["query"] = pd.Series([list(asked[chunk]) for chunk in order], dtype=object)
-    return at
+        columns["query"] = pd.Series([list(asked[chunk]) for chunk in order], dtype=object)
+    return hits_table(store, np.array(order, dtype=np.int64), columns), exhausted

@@ -55,6 +55,21 @@ def rank_vectors(
     return Ranking(rows[order].astype(np.int64), values[order])
 
 
+def rank_of_row(
+    table: VectorTable, query: NDArray[Any], method: str, row: int, allowed: Rows | None = None
+) -> int:
+    """The place (from 1) of an allowed row in the whole ranking of ``rank_vectors``."""
+    rows, closeness = _closeness(table, query, method, allowed)
+    own = closeness[row if rows is None else np.searchsorted(rows, row)]
+    error = 2 * _closeness_error(table, query, method)
+    near = np.flatnonzero(np.abs(closeness - own) <= error)
+    near = near if rows is None else rows[near]
+    distances = vector_distances(table, query, method, near)
+    mine = distances[near == row][0]
+    before = np.count_nonzero((distances < mine) | ((distances == mine) & (near < row)))
+    return 1 + int(np.count_nonzero(closeness > own + error)) + int(before)
+
+
 def vector_distances(table: VectorTable, query: NDArray[Any], method: str, rows: Rows) -> Floats:
     """Distances of the given rows in float64, each row computed alike whatever stands beside it."""
     wide = np.asarray(query, dtype=np.float64)
@@ -101,10 +116,10 @@ def _closeness_error(table: VectorTable, query: NDArray[Any], method: str) -> fl
         # A table counts as unit when its norms are 1 within 1e-3; dividing or not may then move a cosine as
         # much.
         spread = float(np.abs(table.norms - 1).max(initial=0.0)) if table.unit else 0.0
-        return length * (step + spread)
+        return float(length * (step + spread))
     if method == "euclidean_distance":
-        return step * (2 * length * longest + longest * longest)
-    return step * length * longest
+        return float(step * (2 * length * longest + longest * longest))
+    return float(step * length * longest)
 
 
 def bm25_scores(

@@ -133,8 +133,10 @@ def _walk(table: pd.DataFrame, top_k: int, selection: Selection) -> tuple[list[i
             texts.add(key)
         kept.append(row)
         count += 1 - len(shared)
-        passages[doc] = [one for one in passages[doc] if one not in shared]
-        passages[doc].append((min([start, *(s for s, _ in shared)]), max([end, *(e for _, e in shared)])))
+        if shared:
+            passages[doc] = [one for one in passages[doc] if one not in shared]
+            start, end = min(start, *(one[0] for one in shared)), max(end, *(one[1] for one in shared))
+        passages[doc].append((start, end))
     return kept, count == top_k
 
 

@@ -1,0 +1,86 @@
+"""One question made ready: tables, vector, terms, scores, and the chunks that filter and thresholds let
+through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragnar_core.retrieval.allowed import allowed_rows
+from ragnar_core.retrieval.filters import Filter
+from ragnar_core.retrieval.query import both_tables, is_blank, query_terms, query_vector
+from ragnar_core.retrieval.scoring import (
+    Floats,
+    Ranking,
+    Rows,
+    bm25_scores,
+    rank_scores,
+    rank_vectors,
+    vector_distances,
+)
+from ragnar_core.retrieval.thresholds import SLACK, passing, similar_rows
+
+if TYPE_CHECKING:
+    from ragnar_core.store import PostingsTable, Store, VectorTable
+
+NOTHING = Ranking(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A question over both tables. ``vector`` is None for a blank text; ``allowed`` is None when nothing is
+    shut out."""
+
+    vectors: VectorTable
+    postings: PostingsTable
+    vector: NDArray[np.float32] | None
+    terms: list[str]
+    scores: Floats
+    filtered: Rows | None
+    allowed: Rows | None
+    method: str
+
+    def by_vss(self, depth: int) -> Ranking:
+        if self.vector is None:
+            return NOTHING
+        return rank_vectors(self.vectors, self.vector, self.method, depth, self.allowed)
+
+    def by_bm25(self, depth: int) -> Ranking:
+        return rank_scores(self.scores, depth, self.allowed)
+
+    def distances(self, rows: Rows, method: str | None = None) -> Floats:
+        if self.vector is None:
+            return np.full(len(rows), np.nan)
+        return vector_distances(self.vectors, self.vector, method or self.method, rows)
+
+
+def prepare(
+    store: Store,
+    query: str,
+    *,
+    filter: str | Mapping[str, Any] | Filter | None = None,
+    method: str = "cosine_distance",
+    k: float = 1.2,
+    b: float = 0.75,
+    conjunctive: bool = False,
+    min_similarity: float | None = None,
+    min_bm25: float | None = None,
+    vector: Any = None,
+) -> Prepared:
+    """Raises what the searches raise: RetrievalError, FilterError, EmbedError."""
+    vectors, postings = both_tables(store)
+    filtered = allowed = allowed_rows(store, filter, vectors.chunk_ids)
+    terms = query_terms(store, query)
+    scores = bm25_scores(postings, terms, k=k, b=b, conjunctive=conjunctive)
+    found = None
+    if not is_blank(query) or vector is not None:
+        found = query_vector(store, query if vector is None else vector, method)
+        allowed = similar_rows(vectors, found, min_similarity, allowed)
+    if min_bm25:
+        enough = passing(scores, min_bm25) >= min_bm25 - SLACK
+        allowed = np.flatnonzero(enough) if allowed is None else allowed[enough[allowed]]
+    return Prepared(vectors, postings, found, terms, scores, filtered, allowed, method)

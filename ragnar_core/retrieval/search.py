@@ -1,0 +1,168 @@
+"""One value that says how to search, and the search by it: what a page keeps, shares and shows as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragnar_core.errors import RetrievalError
+from ragnar_core.retrieval.bm25 import retrieve_bm25
+from ragnar_core.retrieval.filters import Filter
+from ragnar_core.retrieval.hybrid import check_fusion, retrieve_hybrid
+from ragnar_core.retrieval.query import check_bm25, check_method, check_top_k, check_weights
+from ragnar_core.retrieval.retrieve import retrieve
+from ragnar_core.retrieval.selection import Selection
+from ragnar_core.retrieval.thresholds import check_threshold
+from ragnar_core.retrieval.vss import retrieve_vss
+
+if TYPE_CHECKING:
+    from ragnar_core.store import Store
+
+FUNCTIONS = {
+    "vss": "retrieve_vss",
+    "bm25": "retrieve_bm25",
+    "hybrid": "retrieve_hybrid",
+    "union": "retrieve",
+}
+TAKES = {
+    "vss": ("top_k", "method", "filter", "min_similarity", "selection"),
+    "bm25": ("top_k", "k", "b", "conjunctive", "filter", "min_bm25", "selection"),
+    "hybrid": (
+        "top_k",
+        "weights",
+        "rrf_k",
+        "fusion",
+        "candidates",
+        "method",
+        "k",
+        "b",
+        "conjunctive",
+        "filter",
+        "min_similarity",
+        "min_bm25",
+        "selection",
+    ),
+    "union": (
+        "top_k",
+        "deoverlap",
+        "limit",
+        "method",
+        "k",
+        "b",
+        "conjunctive",
+        "filter",
+        "min_similarity",
+        "min_bm25",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search. ``mode`` is "vss", "bm25", "hybrid" or "union"; the rest are the arguments of the
+    functions.
+
+    Settings that a mode does not take (``applies`` tells) are kept and have no effect on it.
+
+    Raises:
+        RetrievalError: a setting is out of range.
+        FilterError: the filter does not parse.
+    """
+
+    mode: str = "hybrid"
+    top_k: int = 3
+    method: str = "cosine_distance"
+    k: float = 1.2
+    b: float = 0.75
+    conjunctive: bool = False
+    weights: tuple[float, float] = (1.0, 1.0)
+    rrf_k: float = 60
+    fusion: str = "rrf"
+    candidates: int = 100
+    filter: str | dict[str, Any] | None = None
+    min_similarity: float | None = None
+    min_bm25: float | None = None
+    deoverlap: bool = True
+    limit: int | None = None
+    selection: Selection = field(default_factory=Selection)
+
+    def __post_init__(self) -> None:
+        if self.mode not in FUNCTIONS:
+            raise RetrievalError(f"mode {self.mode!r} is unknown; use one of {', '.join(FUNCTIONS)}")
+        check_top_k(self.top_k)
+        check_method(self.method)
+        check_bm25(self.k, self.b)
+        object.__setattr__(self, "weights", check_weights(self.weights))
+        check_fusion(self.fusion, self.rrf_k)
+        check_top_k(self.candidates, "candidates")
+        check_threshold("min_similarity", self.min_similarity)
+        check_threshold("min_bm25", self.min_bm25)
+        if self.limit is not None:
+            check_top_k(self.limit, "limit")
+        Filter.parse(self.filter)
+
+    def applies(self, setting: str) -> bool:
+        """Whether a setting has an effect in this mode, under the others as they are."""
+        if setting == "rrf_k" and self.fusion != "rrf":
+            return False
+        return setting == "mode" or setting in TAKES[self.mode]
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the mode's function."""
+        return {name: getattr(self, name) for name in TAKES[self.mode]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; only what differs from the defaults."""
+        plain = asdict(self)
+        plain["weights"] = list(self.weights)
+        if isinstance(self.filter, dict):
+            plain["filter"] = Filter.parse(self.filter).text()
+        default = {one.name: _default(one) for one in fields(self)}
+        return {name: value for name, value in plain.items() if getattr(self, name) != default[name]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> SearchSettings:
+        """Raises RetrievalError for a setting that is not known."""
+        known = {one.name for one in fields(cls)}
+        unknown = [name for name in values if name not in known]
+        if unknown:
+            raise RetrievalError(
+                f"setting {unknown[0]!r} is unknown; the settings are {', '.join(sorted(known))}"
+            )
+        given = dict(values)
+        if isinstance(given.get("selection"), Mapping):
+            given["selection"] = Selection.from_dict(given["selection"])
+        if isinstance(given.get("weights"), list):
+            given["weights"] = tuple(given["weights"])
+        return cls(**given)
+
+    def as_python(self, query: str) -> str:
+        """The call that does the same, naming what differs from the defaults."""
+        default = {one.name: _default(one) for one in fields(self)}
+        named = [f"{name}={value!r}" for name, value in self.arguments().items() if value != default[name]]
+        return f"{FUNCTIONS[self.mode]}({', '.join(['store', repr(query), *named])})"
+
+
+def search(store: Store, query: str, settings: SearchSettings) -> pd.DataFrame:
+    """The result of the mode's function (``retrieve_vss``, ``retrieve_bm25``, ``retrieve_hybrid``,
+    ``retrieve``)."""
+    function: Any = {
+        "vss": retrieve_vss,
+        "bm25": retrieve_bm25,
+        "hybrid": retrieve_hybrid,
+        "union": retrieve,
+    }[settings.mode]
+    found: pd.DataFrame = function(store, query, **settings.arguments())
+    return found
+
+
+def search_batch(store: Store, queries: Iterable[str], settings: SearchSettings) -> list[pd.DataFrame]:
+    """One result a query, in their order."""
+    return [search(store, query, settings) for query in queries]
+
+
+def _default(one: Any) -> Any:
+    return one.default if one.default is not MISSING else one.default_factory()
