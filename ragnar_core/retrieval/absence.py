@@ -189,7 +189,8 @@ def _failing(store: Store, number: int, settings: SearchSettings) -> str:
     """Which parts of the filter the chunk fails, with its own values."""
     parsed = Filter.parse(settings.filter)
     columns = filter_columns(store)
-    chunk: dict[str, Any] = store.fetch(np.array([number], dtype=np.int64)).to_dict("records")[0]
+    row = store.fetch(np.array([number], dtype=np.int64)).iloc[0]
+    chunk = {str(name): row[name] for name in row.index}
     parts = parsed.tree.parts if isinstance(parsed.tree, All) else (parsed.tree,)
     failed = [Filter(part) for part in parts if not Filter(part).bind(columns).matches(chunk)]
     names = dict.fromkeys(name for part in failed for name in part.columns)
