@@ -13,6 +13,7 @@ from icu4py.breakers import BaseBreaker, CharacterBreaker, LineBreaker, Sentence
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 # stringi puts the session's language in front of "@ss=standard"; ragnar's reference output is English.
 # The option keeps "Mr. Jones" in one sentence.
@@ -67,8 +68,8 @@ class BreaksByLine:
         self._find = find
         self._state = (np.zeros(len(line_starts), bool), np.zeros(0, np.int64))
 
-    def near(self, positions: IntArray, distance: float) -> IntArray:
-        """Ascending boundaries, complete within `distance` characters of each of the positions."""
+    def near(self, positions: IntArray, distance: FloatArray) -> IntArray:
+        """Ascending boundaries, complete within the distance (in characters, one each) of the positions."""
         lines = self._line_starts
         first = np.searchsorted(lines, np.maximum(positions - distance, 0), "right") - 1
         last = np.searchsorted(lines, positions + distance, "right")
@@ -84,10 +85,10 @@ class BreaksByLine:
 
     def all(self) -> IntArray:
         """Every boundary of the text."""
-        return self.near(np.array([len(self._text) // 2]), np.inf)
+        return self.near(np.zeros(1, np.int64), np.full(1, np.inf))
 
     def _on(self, lines: NDArray[np.bool_]) -> IntArray:
-        """Boundaries on the chosen lines, all in one call: building a breaker costs as much as 20 KB of text."""
+        """Boundaries on the chosen lines, in one call: building a breaker costs as much as 20 KB of text."""
         edges = np.flatnonzero(np.diff(np.concatenate(([False], lines, [False])).astype(np.int8)))
         bounds = np.append(self._line_starts, len(self._text))[edges].reshape(-1, 2)
         if len(bounds) == 1 and bounds[0, 0] == 0 and bounds[0, 1] == len(self._text):
@@ -96,4 +97,5 @@ class BreaksByLine:
         lengths = bounds[:, 1] - bounds[:, 0]
         joined = np.cumsum(lengths) - lengths
         part = np.searchsorted(joined, starts, "right") - 1
-        return starts - joined[part] + bounds[part, 0]
+        moved: IntArray = starts - joined[part] + bounds[part, 0]
+        return moved

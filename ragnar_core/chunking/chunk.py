@@ -19,7 +19,7 @@ def markdown_chunk(
     segment_by_heading_levels: Sequence[int] = (),
     context: bool = True,
     table_context: bool = False,
-    whole_rows: bool = False,
+    keep_whole: bool = False,
     strategy: str = "ragnar",
     unit: str = "characters",
 ) -> Chunks:
@@ -31,7 +31,7 @@ def markdown_chunk(
         segment_by_heading_levels=tuple(segment_by_heading_levels),
         context=context,
         table_context=table_context,
-        whole_rows=whole_rows,
+        keep_whole=keep_whole,
         strategy=strategy,
         unit=unit,
     )

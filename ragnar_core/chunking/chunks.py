@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -36,7 +36,7 @@ class Chunks:
     starts: IntArray
     ends: IntArray
     contexts: Sequence[str]
-    extra: dict[str, Sequence[Any]] = field(default_factory=dict)
+    extra: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -101,7 +101,7 @@ class Chunks:
         missing = [name for name in ("start", "end") if name not in table.columns]
         if missing:
             raise ChunkError(
-                f"The table of chunks needs the column {' and '.join(missing)} (0-based, end exclusive)."
+                f"The table of chunks lacks {' and '.join(missing)}: 0-based positions, end exclusive."
             )
         starts, ends = (table[name].to_numpy(np.int64) for name in ("start", "end"))
         bad = np.flatnonzero((starts < 0) | (ends > len(document)) | (starts >= ends))

@@ -119,7 +119,8 @@ def parse_nodes(data: bytes) -> list[tuple[str, int, int, int, int]]:
     """Every node of the tree, inline ones included: type, start line and column, end line and column."""
     found = []
     with _tree(data, ALL_EXTENSIONS) as root:
-        node, parents = root, []
+        parents: list[Any] = []
+        node = root
         while True:
             if not node:
                 if not parents:

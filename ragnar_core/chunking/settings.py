@@ -28,7 +28,8 @@ class ChunkSettings:
         segment_by_heading_levels: headings of these levels (1 to 6) start a segment, which no chunk crosses.
         context: whether the headings in force are given with each chunk.
         table_context: whether the header of a table is given with chunks that start inside the table.
-        whole_rows: whether cuts inside tables and code prefer row and line ends to sentence ends.
+        keep_whole: whether cuts in tables and code prefer rows, cells and lines to sentences, and no cut is
+            inside a grapheme cluster. ragnar does neither.
         strategy: "ragnar", or "anchored" for cuts that an edit elsewhere in the text does not move.
         unit: "characters" (code points), or "tokens" as counted by the `count_tokens` given to the chunker.
 
@@ -42,7 +43,7 @@ class ChunkSettings:
     segment_by_heading_levels: tuple[int, ...] = ()
     context: bool = True
     table_context: bool = False
-    whole_rows: bool = False
+    keep_whole: bool = False
     strategy: str = "ragnar"
     unit: str = "characters"
 
@@ -57,8 +58,8 @@ class ChunkSettings:
 
     @classmethod
     def workbench(cls, **changes: Any) -> Self:
-        """What the app starts with: ragnar's settings, and tables and code cut at line ends."""
-        return replace(cls(table_context=True, whole_rows=True), **changes)
+        """What the app starts with: ragnar's sizes, with rows, code lines and graphemes kept whole."""
+        return replace(cls(table_context=True, keep_whole=True), **changes)
 
     @property
     def snap_distance(self) -> float:
@@ -103,33 +104,33 @@ class ChunkSettings:
 def _whole_size(size: Any) -> int | None:
     if size is None or size == math.inf:
         return None
-    if isinstance(size, bool) or not isinstance(size, Real) or not math.isfinite(size) or size != int(size):
+    if not _is_number(size) or size < 1 or size != size // 1:
         raise ChunkError(
             f"target_size must be a whole number of at least 1, or None for no limit, not {size!r}."
         )
-    if size < 1:
-        raise ChunkError(f"target_size must be at least 1, or None for no limit, not {size!r}.")
     return int(size)
 
 
 def _overlap(overlap: Any, size: int | float | None) -> float:
-    if isinstance(overlap, bool) or not isinstance(overlap, Real) or not 0 <= overlap <= 1:
-        hint = ""
-        if isinstance(overlap, Real) and overlap > 1 and size:
-            hint = f" It is a fraction of target_size ({size}), not a number of characters."
+    if not _is_number(overlap) or not 0 <= overlap <= 1:
+        hint = f" It is a fraction of target_size={size}, not a length." if _is_number(overlap) else ""
         raise ChunkError(f"target_overlap must be at least 0 and less than 1, not {overlap!r}.{hint}")
     if overlap == 1:
         raise ChunkError(
-            f"target_overlap=1 with target_size={size} leaves no stride: each chunk would start where the last "
-            "one did. Choose an overlap below 1, such as 0.5."
+            f"target_overlap=1 with target_size={size} leaves no stride: each chunk would start where the "
+            "last one did. Choose an overlap below 1, such as 0.5."
         )
     return float(overlap)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(float(value))
 
 
 def _distance(distance: Any) -> float | None:
     if distance is None:
         return None
-    if isinstance(distance, bool) or not isinstance(distance, Real) or math.isnan(distance):
+    if not _is_number(distance):
         raise ChunkError(
             "max_snap_dist must be a number of characters (0 for no snapping, infinity for any distance), "
             f"or None for a third of the stride, not {distance!r}."

@@ -1,0 +1,141 @@
+"""Where the settings want cuts, and where they get them."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragnar_core.chunking.anchored import KEPT_APART, anchors, divide_gaps
+from ragnar_core.chunking.breaks import FloatArray, IntArray
+from ragnar_core.chunking.settings import ChunkSettings
+from ragnar_core.chunking.snap import CUT_KINDS, Cuts, Tier, even_targets, snap
+from ragnar_core.chunking.units import Characters
+
+if TYPE_CHECKING:
+    from ragnar_core.chunking.boundaries import Boundaries
+
+# A cluster within the limits of Unicode's Stream-Safe Text Format (UAX #15) has at most about this many code
+# points. Where cuts may move that far they also leave clusters, which ragnar cuts through.
+LONGEST_USUAL_CLUSTER = 32
+
+
+def plan_cuts(
+    boundaries: Boundaries, settings: ChunkSettings, units: Characters
+) -> tuple[IntArray, IntArray, Cuts]:
+    """The wanted starts and ends of chunks, and the cuts that each of them moved to."""
+    length = len(boundaries.document)
+    if not length:
+        none = np.zeros(0, np.int64)
+        return none, none, Cuts(none, none, none.astype(np.uint8))
+    first, last = _segments(boundaries, settings.segment_by_heading_levels)
+    if settings.strategy == "anchored":
+        starts, ends = _anchored_targets(boundaries, settings, units, first, last)
+    else:
+        size = np.inf if settings.target_size is None else settings.target_size
+        targets = even_targets(units.units(first), units.units(last), size, settings.target_overlap)
+        starts, ends = (units.positions(target) for target in targets)
+    wanted = np.unique(np.concatenate((starts, ends)))
+    reach = units.reach(wanted, max(settings.snap_distance, 0))
+    if settings.strategy == "anchored":
+        reach[np.isin(wanted, starts)] = 0
+    cuts = snap(wanted, reach, _tiers(boundaries, settings), length)
+    if settings.keep_whole or reach.min() >= LONGEST_USUAL_CLUSTER:
+        cuts = _between_graphemes(boundaries, cuts, units.reach(wanted, settings.target_size or np.inf))
+    return starts, ends, cuts
+
+
+def _segments(boundaries: Boundaries, levels: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    headings = boundaries.headings
+    borders = headings.start[np.isin(headings.level, [level for level in levels if level > 0])]
+    first = np.unique(np.append(borders, 0))
+    return first, np.append(first[1:], len(boundaries.document))
+
+
+def _tiers(boundaries: Boundaries, settings: ChunkSettings) -> list[Tier]:
+    whole = [
+        Tier("row", lambda *_: boundaries.rows, within=boundaries.tables),
+        Tier("cell", lambda *_: boundaries.cells, within=boundaries.tables),
+        Tier("line", lambda *_: boundaries.code_lines, within=boundaries.code),
+    ]
+    return [
+        Tier("heading", lambda *_: boundaries.headings.start),
+        Tier("paragraph", lambda *_: boundaries.paragraphs),
+        *(whole if settings.keep_whole else []),
+        Tier("sentence", boundaries.sentences.near),
+        Tier("line", lambda *_: boundaries.line_ends),
+        Tier("word", boundaries.line_breaks.near),
+    ]
+
+
+def _anchored_targets(
+    boundaries: Boundaries, settings: ChunkSettings, units: Characters, first: IntArray, last: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Starts at anchors and in the gaps between them; each chunk reaches a fixed overlap into the next."""
+    if settings.target_size is None:
+        return first, last
+    size, shared = settings.target_size, settings.target_size * settings.target_overlap
+    stride = size - shared
+    candidates, strength = _ranked(boundaries)
+    chosen = anchors(
+        boundaries.document.text, candidates, strength, units.units(candidates), KEPT_APART * stride
+    )
+    starts = np.unique(np.concatenate((candidates[chosen], first)))
+    gaps = np.append(units.units(starts), units.units(last[-1:]))
+    targets = np.unique(units.positions(divide_gaps(gaps, stride)))
+    if len(targets):
+        reach = units.reach(targets, min(max(settings.snap_distance, 0), stride / 3))
+        snapped = snap(targets, reach, _tiers(boundaries, settings), len(boundaries.document))
+        starts = np.unique(np.concatenate((starts, snapped.position)))
+    following = np.append(starts[1:], last[-1])
+    segment_end = last[np.searchsorted(first, starts, "right") - 1]
+    ends = np.minimum(units.positions(units.units(following) + shared), segment_end)
+    return starts, ends
+
+
+def _ranked(boundaries: Boundaries) -> tuple[IntArray, IntArray]:
+    """The boundaries an anchor may stand at, and how strong each is, 0 for the strongest."""
+    headings = boundaries.headings
+    levels = np.where(headings.level > 0, headings.level, 7) - 1
+    paragraphs, sentences = boundaries.paragraphs, boundaries.sentences.all()
+    position = np.concatenate((headings.start, paragraphs, sentences))
+    strength = np.concatenate((levels, np.full(len(paragraphs), 7), np.full(len(sentences), 8)))
+    order = np.lexsort((strength, position))
+    position, strength = position[order], strength[order]
+    # A blank line is no place to start a chunk at.
+    keep = ~np.isin(position, boundaries.line_ends)
+    keep[1:] &= position[1:] != position[:-1]
+    return position[keep], strength[keep]
+
+
+def _between_graphemes(boundaries: Boundaries, cuts: Cuts, longest: FloatArray) -> Cuts:
+    """Move cuts out of grapheme clusters, unless the cluster alone is longer than a chunk."""
+    text = boundaries.document.text
+    if text.isascii():
+        return cuts
+    character = CUT_KINDS.index("character")
+    suspect = [
+        0 < position < len(text) and (kind == character or _may_join(text[position - 1], text[position]))
+        for position, kind in zip(cuts.position.tolist(), cuts.kind.tolist(), strict=True)
+    ]
+    inside = np.flatnonzero(suspect)
+    if not len(inside):
+        return cuts
+    position = cuts.position[inside]
+    starts = boundaries.graphemes.near(position, np.zeros(len(position)))
+    starts = np.unique(np.concatenate((starts, boundaries.line_starts, [len(text)])))
+    after = starts[np.searchsorted(starts, position, "left")]
+    before = starts[np.searchsorted(starts, position, "right") - 1]
+    nearest = np.where(position - before < after - position, before, after)
+    moved = cuts.position.copy()
+    moved[inside] = np.where(after - before <= longest[inside], nearest, position)
+    return cuts._replace(position=np.maximum.accumulate(moved))
+
+
+def _may_join(before: str, after: str) -> bool:
+    """Whether a boundary that is no plain character cut may still be inside a cluster."""
+    return any(
+        not char.isascii() and unicodedata.category(char) in ("Mn", "Mc", "Me", "Cf", "Sk")
+        for char in (before, after)
+    )
