@@ -11,9 +11,9 @@ from pages.shared.shell import header, through_navigation
 through_navigation()
 
 EXAMPLES = (
-    "Why is a table cut in half?",
-    "HNSW recall after deleting rows",
-    "How do I choose the chunk size?",
+    "What happens to text that is too long for the model?",
+    "HNSW_INDEX_SCAN returns too few rows",
+    "Why is my search result missing a page of the PDF?",
 )
 
 header(
@@ -25,6 +25,7 @@ header(
 @st.fragment
 def first_look() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.session_state.setdefault("start_query", EXAMPLES[0])
         asked = st.text_input(
             "Question", key="start_query", type="search", live="300ms", label_visibility="collapsed",
             placeholder="Ask the handbook …",
@@ -32,7 +33,7 @@ def first_look() -> None:
         full = st.button("Open in Compare", type="primary", icon=":material/compare_arrows:")
     with st.container(horizontal=True):
         for example in EXAMPLES:
-            st.button(example, key=f"example_{example}", type="tertiary", on_click=_ask, args=(example,))
+            st.button(example, key=f"example_{example}", on_click=_ask, args=(example,))
     query = (asked or "").strip() or EXAMPLES[0]
     if full:
         st.switch_page("pages/compare.py", query_params={"q": query})
@@ -59,7 +60,7 @@ def steps() -> None:
         ("4 · Compare", f"Open: {workspace.current_name()}", "pages/compare.py",
          "The same question, VSS beside BM25, with every rank explained."),
     )  # fmt: skip
-    grid = st.grid(4, min_column_width=210, border=True)
+    grid = st.grid(4, min_column_width=170, border=True)
     for title, state, page, says in cards:
         with grid.cell():
             st.markdown(f"**{title}**")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,18 +49,29 @@ def snippet(text: str, spans: Sequence[tuple[int, int]], width: int = 260) -> tu
 
 
 def _collapse(text: str) -> tuple[str, list[int]]:
-    """Runs of white space as one blank; for each old position (and the end) its new one."""
+    """One line without Markdown's marks, and for each old position (and the end) its new one.
+
+    Runs of white space become one blank; heading hashes, emphasis stars, backticks and table rules go.
+    """
+    silent = np.zeros(len(text), bool)
+    for mark in _MARKS.finditer(text):
+        silent[mark.start() : mark.end()] = True
     out: list[str] = []
     shift: list[int] = []
     blank = True
-    for char in text:
+    for char, skip in zip(text, silent.tolist(), strict=True):
         shift.append(len(out))
-        if char.isspace():
+        if char.isspace() or (skip and char in "#|-:"):
             if not blank:
                 out.append(" ")
             blank = True
-        else:
+        elif not skip:
             out.append(char)
             blank = False
     shift.append(len(out))
     return "".join(out), shift
+
+
+_MARKS = re.compile(
+    r"^#{1,6}(?= )|\*{1,3}|`+|^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$", re.MULTILINE
+)

@@ -37,5 +37,10 @@ def test_snippet_marks_survive_emoji_and_blank_runs() -> None:
     assert shown.encode("utf-16-le")[2 * 3 : 2 * 9].decode("utf-16-le") == "needle"
 
 
+def test_snippet_leaves_out_the_marks_of_markdown() -> None:
+    assert snippet("## A `b` **c**\n\n| x | y |\n|---|:-:|\n| 1 | 2 |\n", [(6, 7)]) == ("A b c | x | y | | 1 | 2 | ", [[2, 3]])
+    assert snippet("C# snake_case a-b", []) == ("C# snake_case a-b", [])
+
+
 def test_plain_text_is_no_markdown() -> None:
     assert plain("$5 :red[x] *b*\n<b>") == r"\$5 \:red\[x\] \*b\* \<b\>"
