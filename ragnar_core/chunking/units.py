@@ -52,7 +52,8 @@ class Tokens(Characters):
         return np.interp(positions, self._edges, self._tokens)
 
     def positions(self, units: FloatArray | IntArray) -> IntArray:
-        return np.rint(np.interp(units, self._tokens, self._edges)).astype(np.int64)
+        positions: IntArray = np.rint(np.interp(units, self._tokens, self._edges)).astype(np.int64)
+        return positions
 
     def reach(self, positions: IntArray, distance: float) -> FloatArray:
         if not np.isfinite(distance):

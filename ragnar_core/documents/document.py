@@ -14,8 +14,8 @@ from ragnar_core.errors import DocumentError
 # Unicode's White_Space, minus the characters that end a line. `str.rstrip` and `str.splitlines` would
 # also take U+001C to U+001F, which ragnar keeps.
 BLANKS = "\t \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-LINE_END = re.compile("\r\n|[\n\r\v\f\x85\u2028\u2029]")
-OTHER_LINE_END = re.compile("[\r\v\f\x85\u2028\u2029]")
+OTHER_LINE_ENDS = "\r\v\f\x85\u2028\u2029"
+LINE_END = re.compile(f"\r\n|[\n{OTHER_LINE_ENDS}]")
 BYTE_ORDER_MARK = "\ufeff"
 PAGES_NAMED = 12
 
@@ -144,7 +144,7 @@ def normalise(text: str, *, origin: str | None = None) -> str:
         text = text.replace("\0", "\ufffd")
     if _is_normal(text):
         return text
-    lines = LINE_END.split(text) if OTHER_LINE_END.search(text) else text.split("\n")
+    lines = LINE_END.split(text)
     if BYTE_ORDER_MARK in text:
         lines = [line.lstrip(BYTE_ORDER_MARK) for line in lines]
     return "\n".join([line.rstrip(BLANKS) for line in lines])
@@ -162,15 +162,9 @@ def _refuse_surrogates(text: str, origin: str | None) -> None:
 
 
 def _is_normal(text: str) -> bool:
-    ascii_only = text.isascii()
-    blanks = "\t " if ascii_only else BLANKS
-    if text[-1:] and text[-1] in blanks:
+    if any(character in text for character in OTHER_LINE_ENDS + BYTE_ORDER_MARK):
         return False
-    if any(blank + "\n" in text for blank in blanks):
-        return False
-    if ascii_only:
-        return not any(end in text for end in "\r\v\f")
-    return BYTE_ORDER_MARK not in text and not OTHER_LINE_END.search(text)
+    return not {line[-1:] for line in text.split("\n")} & set(BLANKS)
 
 
 def _name(origin: str | None) -> str:
