@@ -42,7 +42,8 @@ def check_bounds(source: Source, what: str) -> None:
     total = sum(entry.file_size for entry in entries)
     if len(entries) > limits.entries:
         raise DocumentError(
-            f"{source.origin} holds {len(entries):,} parts; more than {limits.entries:,} are not read (limits.entries)."
+            f"{source.origin} holds {len(entries):,} parts; more than {limits.entries:,} are not read "
+            "(limits.entries)."
         )
     if total > limits.unpacked_bytes:
         raise DocumentError(
@@ -66,8 +67,8 @@ def entry_problem(entry: zipfile.ZipInfo, limits: Limits) -> str | None:
         )
     if entry.file_size > MEGABYTE and entry.file_size > limits.ratio * max(1, entry.compress_size):
         return (
-            f"unpacks to {entry.file_size // max(1, entry.compress_size):,} times its size, over the limit of "
-            f"{limits.ratio} (limits.ratio)"
+            f"unpacks to {entry.file_size // max(1, entry.compress_size):,} times its size, over the limit "
+            f"of {limits.ratio} (limits.ratio)"
         )
     return None
 
@@ -119,7 +120,8 @@ def _entry_markdown(
         raise DocumentError(f"{name} {problem}.")
     if entry.file_size > budget.unpacked:
         raise DocumentError(
-            f"{name} would take the archive over {megabytes(limits.unpacked_bytes)} unpacked (limits.unpacked_bytes)."
+            f"{name} would take the archive over {megabytes(limits.unpacked_bytes)} unpacked "
+            "(limits.unpacked_bytes)."
         )
     budget.unpacked -= entry.file_size
     try:

@@ -1,4 +1,4 @@
-"""Which characters do these bytes stand for? Decided from the whole file, never from its first few kilobytes."""
+"""Which characters do these bytes stand for? Decided from the whole file, not from its first kilobytes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def lookup(name: str) -> str:
 
 
 def looks_binary(data: bytes) -> bool:
-    """True when `data` cannot be text in any encoding we know: NULs that are no UTF-16, or many control codes."""
+    """True when `data` cannot be text in an encoding we know: NULs that are no UTF-16, many control codes."""
     if not data or any(data.startswith(mark) for mark, _ in BYTE_ORDER_MARKS) or _wide(data) is not None:
         return False
     sample = data[:65_536]

@@ -17,9 +17,10 @@ from ragnar_core.errors import DocumentError
 
 SAFE_SCHEMES = ("http", "https", "file", "data", "")
 DEEPEST = 120  # nested elements that the recursive conversion takes within Python's default limit
-NEUTRAL = frozenset(
-    ["div", "span", "font", "section", "article", "center", "b", "i", "em", "strong", "u", "s", "small", "big", "a", "p", "blockquote", "ul", "ol", "li", "dl", "dd"]
-)
+NEUTRAL = frozenset((
+    "div", "span", "font", "section", "article", "center", "b", "i", "em", "strong", "u", "s", "small", "big",
+    "a", "p", "blockquote", "ul", "ol", "li", "dl", "dd",
+))  # fmt: skip
 NOT_A_LANGUAGE = re.compile(
     r"code|highlight|block|pretty|source|output|literal|screen|listing|cell|wrap|line|hljs|downlit"
 )
@@ -28,7 +29,9 @@ LANGUAGE_PREFIX = re.compile(r"^(?:language-|lang-|highlight-source-|highlight-|
 INLINE_MARKS = re.compile(r"([`\\])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|\](?=[(\[])")
 EMPHASIS = re.compile(r"(?<!\w)_|_(?!\w)|(?<!\s)\*|\*(?!\s)")
 LINE_OPENER = re.compile(
-    r"(?m)^([ ]{0,3})(?:(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|={2,}[ ]*$|-{2,}[ ]*$|~~~|\[(?=[^\]\n]+\]:))|(\d{1,9})(?=[.)](?:\s|$)))"
+    r"(?m)^([ ]{0,3})(?:"
+    r"(#{1,6}(?=\s|$)|[-+](?=\s|$)|>|={2,}[ ]*$|-{2,}[ ]*$|~~~|\[(?=[^\]\n]+\]:))"
+    r"|(\d{1,9})(?=[.)](?:\s|$)))"
 )
 
 
@@ -62,10 +65,9 @@ def html_to_markdown(
     title = _title(soup)
     for element in soup(["script", "style", "template"]):
         element.decompose()
-    content = soup.find("body") or soup
+    content: Any = soup.find("body") or soup
     for selector in extract:
-        content = _select(content, selector, first=True) or [content]
-        content = content[0]
+        content = next(iter(_select(content, selector, first=True)), content)
     for selector in zap:
         for element in _select(content, selector):
             if not element.decomposed:
@@ -75,7 +77,7 @@ def html_to_markdown(
 
 
 def html_converter(extract: Sequence[str], zap: Sequence[str]) -> Any:
-    """An HtmlConverter of markitdown's that converts our way: for its Word, PowerPoint and EPUB converters."""
+    """An HtmlConverter that converts our way, for markitdown's Word, PowerPoint and EPUB converters."""
     return _html_converter_class()(extract, zap)
 
 
@@ -139,7 +141,7 @@ def _html_converter_class() -> Any:
 
     from ragnar_core.documents.encoding import decode
 
-    class SelectingHtmlConverter(HtmlConverter):  # type: ignore[misc]
+    class SelectingHtmlConverter(HtmlConverter):
         def __init__(self, extract: Sequence[str], zap: Sequence[str]) -> None:
             super().__init__()
             self._extract, self._zap = tuple(extract), tuple(zap)
@@ -154,9 +156,11 @@ def _html_converter_class() -> Any:
 
 @cache
 def _markdown_class() -> Any:
-    from markitdown.converters._markdownify import _CustomMarkdownify
+    from markitdown.converters import _markdownify
 
-    class Markdown(_CustomMarkdownify):  # type: ignore[misc]
+    base: Any = _markdownify._CustomMarkdownify
+
+    class Markdown(base):  # type: ignore[misc]
         def __init__(self, **options: Any) -> None:
             super().__init__(**{"code_language_callback": code_language, **options})
             self._cells: dict[int, str] = {}
@@ -289,7 +293,7 @@ def _escape_opener(match: re.Match[str]) -> str:
 
 
 def code_language(pre: Any) -> str:
-    """The language of a `<pre>`, from its classes, its `<code>`'s, or the wrapper's around it; "" when unstated."""
+    """The language of a `<pre>`: from its classes, its `<code>`'s, or its wrapper's; "" when unstated."""
     code = pre.find("code")
     wrapper = pre.parent
     for element in (pre, code, wrapper, wrapper.parent if wrapper is not None else None):

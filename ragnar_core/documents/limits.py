@@ -13,7 +13,7 @@ class Limits:
 
     Attributes:
         file_bytes: size of a file or a download.
-        unpacked_bytes: size of everything in an archive (and the archives in it), unpacked; also of an Office file.
+        unpacked_bytes: unpacked size of all that is in an archive (with the archives in it) or Office file.
         entry_bytes: unpacked size of one entry.
         ratio: unpacked over packed size from which an entry of more than a megabyte counts as a bomb.
         entries: number of entries, over all levels.
@@ -31,7 +31,8 @@ class Limits:
 
     def too_large(self, name: str, size: int) -> str:
         """The sentence for a file over `file_bytes`."""
-        return f"{name} has {megabytes(size)}; files of more than {megabytes(self.file_bytes)} are not read (limits.file_bytes)."
+        most = megabytes(self.file_bytes)
+        return f"{name} has {megabytes(size)}; files of more than {most} are not read (limits.file_bytes)."
 
 
 def megabytes(size: int) -> str:

@@ -31,7 +31,7 @@ def decrypt_office(source: Source) -> bytes:
     if source.options.password is None:
         raise DocumentError(f"{protected}; pass password=, or save it without one.")
     try:
-        import msoffcrypto
+        import msoffcrypto  # type: ignore[import-not-found]
     except ImportError:
         raise DocumentError(
             f"{protected}; install msoffcrypto-tool to open it, or save it without one."

@@ -105,7 +105,8 @@ def _plumbed_pages(source: Source) -> Iterator[str]:
             raise ValueError("it has no pages")
         if total > options.limits.pages:
             raise DocumentError(
-                f"{source.origin} has {total:,} pages; more than {options.limits.pages:,} are not read (limits.pages)."
+                f"{source.origin} has {total:,} pages; more than {options.limits.pages:,} are not read "
+                "(limits.pages)."
             )
         for number, page in enumerate(pdf.pages, 1):
             if options.cancel is not None and options.cancel.is_set():
@@ -140,7 +141,7 @@ def _prose(layout: Any) -> str:
 
 def _repaired_pages(source: Source, error: Exception, notes: list[str]) -> list[str]:
     """PDFium rebuilds the index of a broken file, where pdfminer gives up."""
-    import pypdfium2
+    import pypdfium2  # type: ignore[import-untyped]
 
     reason = " ".join(str(error).split())[:120] or type(error).__name__
     try:

@@ -30,7 +30,7 @@ class ReadOptions:
         ocr: called with the PNG bytes and the 1-based number of a page without text; returns its text.
         youtube_transcript_formatter: called with a DataFrame (text, start, duration in seconds;
             `.attrs["youtube_metadata"]`); returns the transcript as Markdown.
-        allow_private: URLs may lead to private and loopback addresses.
+        allow_private: URLs may lead to private and loopback addresses (True), or to those named.
         limits: sizes and counts at which reading stops.
         progress: called with (pages done, pages in all).
         cancel: set from another thread, stops the reading with a DocumentError.
@@ -46,7 +46,7 @@ class ReadOptions:
     pdf_join_hyphens: bool = False
     ocr: Callable[[bytes, int], str] | None = None
     youtube_transcript_formatter: Callable[[Any], str] | None = None
-    allow_private: bool = False
+    allow_private: bool | tuple[str, ...] = False
     limits: Limits = field(default_factory=Limits)
     progress: Callable[[int, int], None] | None = None
     cancel: threading.Event | None = None
@@ -85,7 +85,7 @@ def read_as_markdown(
 
         return read_url(location, origin=origin or location, options=how)
     path = _path(x)
-    return _read(_bytes_of(path, how.limits), path.name, origin or location, how)
+    return read_fetched(file_bytes(path, how.limits), path.name, origin or location, how)
 
 
 def read_bytes(
@@ -104,7 +104,7 @@ def read_bytes(
     `content_type` and `charset` are what an HTTP response stated. Otherwise as `read_as_markdown`.
     """
     how = read_options(html_extract_selectors, html_zap_selectors, **options)
-    return _read(data, name, origin or name, how, content_type=content_type, charset=charset)
+    return read_fetched(data, name, origin or name, how, content_type=content_type, charset=charset)
 
 
 def read_options(
@@ -152,7 +152,7 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
-def _read(
+def read_fetched(
     data: bytes,
     name: str,
     origin: str,
@@ -162,6 +162,7 @@ def _read(
     charset: str | None = None,
     url: str | None = None,
 ) -> MarkdownDocument:
+    """Read bytes with options in one value; `url` is where they came from, if they did."""
     from ragnar_core.documents.readers import read_source
 
     reading = read_source(Source(data, name, origin, options, "", content_type, charset, url))
@@ -228,7 +229,12 @@ def _path(x: str | Path) -> Path:
     return Path(text).expanduser()
 
 
-def _bytes_of(path: Path, limits: Limits) -> bytes:
+def file_bytes(path: Path, limits: Limits) -> bytes:
+    """The content of a file.
+
+    Raises:
+        DocumentError: it is not there, a folder, over the limit, or may not be read.
+    """
     try:
         if path.is_dir():
             raise DocumentError(f"{path} is a folder; give the files in it, one at a time.")

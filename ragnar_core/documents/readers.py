@@ -230,7 +230,9 @@ def _no_reader(source: Source, kind: str) -> str:
             f"{source.origin} is a {OLD_OFFICE[kind]} file, which cannot be read; save it as .{kind}x first."
         )
     if kind == "opendocument":
-        return f"{source.origin} is an OpenDocument file, which cannot be read; save it as .docx, .xlsx or PDF first."
+        return (
+            f"{source.origin} is an OpenDocument file, which cannot be read; save it as .docx or .xlsx first."
+        )
     start = source.data[:8].hex(" ")
     return f"{source.origin} is a binary file of no kind that can be read (it starts with {start})."
 

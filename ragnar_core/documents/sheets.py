@@ -9,9 +9,10 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from ragnar_core.documents.archives import check_bounds
-from ragnar_core.documents.read import Reading, Source
+from ragnar_core.documents.read import Reading, ReadOptions, Source
 from ragnar_core.documents.readers import damaged
 from ragnar_core.documents.tables import drop_blank_columns, markdown_table
+from ragnar_core.errors import DocumentError
 
 
 def read_xlsx(source: Source) -> Reading:
@@ -33,9 +34,26 @@ def read_xls(source: Source) -> Reading:
     return _as_reading(sheets, [], "xlrd")
 
 
-def sheet_rows(data: bytes, *, old: bool = False) -> dict[str, list[list[str]]]:
-    """Each sheet's rows as text, by its name; nothing dropped, merged cells repeated."""
-    return dict(_xlrd_sheets(data) if old else _openpyxl_sheets(data)[0])
+def grid(data: bytes, name: str, sheet: int | str = 0) -> list[list[str]]:
+    """All rows of one sheet as text, from its first row and column on, blank ones included.
+
+    Raises:
+        DocumentError: the file is damaged, or has no such sheet (the message names those there are).
+    """
+    from ragnar_core.documents.sniff import kind_of
+
+    source = Source(data, name, name, ReadOptions(), kind_of(data, name))
+    try:
+        if source.kind == "xls":
+            return _xlrd_grid(data, sheet)
+        check_bounds(source, "Excel")
+        return _openpyxl_grid(data, sheet)
+    except (KeyError, IndexError) as error:
+        raise DocumentError(f"{name} has no sheet {sheet!r}; it has {error.args[0]}.") from None
+    except DocumentError:
+        raise
+    except Exception as error:
+        raise damaged(source, "Excel", error) from None
 
 
 def _as_reading(sheets: Sequence[tuple[str, list[list[str]]]], notes: list[str], converter: str) -> Reading:
@@ -70,7 +88,7 @@ def sheet_markdown(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _openpyxl_sheets(data: bytes) -> tuple[list[tuple[str, list[list[str]]]], list[str]]:
-    from openpyxl import load_workbook
+    from openpyxl import load_workbook  # type: ignore[import-untyped]
 
     values = load_workbook(io.BytesIO(data), data_only=True)
     formulas = load_workbook(io.BytesIO(data)) if _has_formulas(data) else None
@@ -134,31 +152,67 @@ def _has_formulas(data: bytes) -> bool:
         )
 
 
+def _openpyxl_grid(data: bytes, sheet: int | str) -> list[list[str]]:
+    from openpyxl import load_workbook
+
+    book = load_workbook(io.BytesIO(data), data_only=True)
+    found = _pick(book.sheetnames, sheet)
+    rows = book[found].iter_rows()
+    return [["" if c.value is None else as_text(c.value, c.number_format) for c in row] for row in rows]
+
+
+def _xlrd_grid(data: bytes, sheet: int | str) -> list[list[str]]:
+    import xlrd  # type: ignore[import-untyped]
+
+    book = xlrd.open_workbook(file_contents=data)
+    found = book.sheet_by_name(_pick(book.sheet_names(), sheet))
+    return [
+        [_xlrd_text(found.cell(r, c), book.datemode) for c in range(found.ncols)] for r in range(found.nrows)
+    ]
+
+
+def _pick(names: list[str], sheet: int | str) -> str:
+    there = ", ".join(map(repr, names))
+    if isinstance(sheet, str):
+        if sheet not in names:
+            raise KeyError(there)
+        return sheet
+    if not -len(names) <= sheet < len(names):
+        raise IndexError(there)
+    return names[sheet]
+
+
 def _xlrd_sheets(data: bytes) -> list[tuple[str, list[list[str]]]]:
     import xlrd
 
     book = xlrd.open_workbook(file_contents=data, formatting_info=True)
-    sheets = []
+    sheets: list[tuple[str, list[list[str]]]] = []
     for sheet in book.sheets():
         cells: dict[tuple[int, int], str] = {}
         for row in range(sheet.nrows):
             for column in range(sheet.row_len(row)):
-                item = sheet.cell(row, column)
-                value: Any = item.value
-                if item.ctype == xlrd.XL_CELL_DATE:
-                    value = xlrd.xldate_as_datetime(value, book.datemode)
-                elif item.ctype == xlrd.XL_CELL_BOOLEAN:
-                    value = bool(value)
-                elif item.ctype == xlrd.XL_CELL_ERROR:
-                    value = xlrd.error_text_from_code.get(value, "#ERROR")
-                if value != "":
-                    cells[row, column] = as_text(value)
+                text = _xlrd_text(sheet.cell(row, column), book.datemode)
+                if text:
+                    cells[row, column] = text
         for top, bottom, left, right in sheet.merged_cells:
-            text = cells.get((top, left))
-            if text:
-                cells.update({(r, c): text for r in range(top, bottom) for c in range(left, right)})
+            merged = cells.get((top, left))
+            if merged:
+                cells.update({(r, c): merged for r in range(top, bottom) for c in range(left, right)})
         sheets.append((sheet.name, _matrix(cells)))
     return sheets
+
+
+def _xlrd_text(item: Any, datemode: int) -> str:
+    import xlrd
+
+    value: Any = item.value
+    if item.ctype == xlrd.XL_CELL_DATE:
+        value = xlrd.xldate_as_datetime(value, datemode)
+    elif item.ctype == xlrd.XL_CELL_BOOLEAN:
+        value = bool(value)
+    elif item.ctype == xlrd.XL_CELL_ERROR:
+        value = xlrd.error_text_from_code.get(value, "#ERROR")
+    return "" if value == "" else as_text(value)
 
 
 def as_text(value: Any, number_format: str = "General") -> str:

@@ -1,4 +1,4 @@
-"""What kind of file is this? The content decides where it can, the name and the content type where it cannot."""
+"""What kind of file is this? The content decides where it can; else the name and the content type do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OLD_OFFICE = {"doc": "Word 97", "ppt": "PowerPoint 97", "xls": "Excel 97"}
 
 
 def kind_of(data: bytes, name: str = "", content_type: str | None = None) -> str:
-    """The kind that decides how `data` is read: "html", "pdf", "docx", "xlsx", "csv", "text", ..., or "binary".
+    """The kind that decides how `data` is read: "html", "pdf", "docx", "csv", "text", ..., or "binary".
 
     Binary formats are known by their content alone: a web page saved as `.pdf` is a web page, and a workbook
     saved as `.csv` a workbook. Among texts the name counts, then the content type, then the opening lines.

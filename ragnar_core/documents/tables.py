@@ -31,9 +31,9 @@ def markdown_table(rows: Sequence[Sequence[str]], *, escaped: bool = False) -> s
 
 
 def sniff_delimiter(text: str) -> str:
-    """The character that parts the fields of `text`: the one that gives the same number of them in most records.
+    """The character that parts the fields of `text`: it gives most records the same number of them.
 
-    A first line `sep=;`, as spreadsheet programs write it, settles it. A comma when nothing speaks for another.
+    A first line `sep=;`, as spreadsheet programs write it, settles it. A comma if nothing speaks for another.
     """
     stated = re.match(r"\ufeff?sep=(.)\r?\n", text)
     if stated:

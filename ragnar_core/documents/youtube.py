@@ -55,7 +55,7 @@ def read_video(source: Source, decoded: Decoded) -> Reading:
 
 def fetch_transcript(video: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The snippets (text, start, duration in seconds) and the facts about them, from YouTube."""
-    from youtube_transcript_api import YouTubeTranscriptApi
+    from youtube_transcript_api import YouTubeTranscriptApi  # type: ignore[import-not-found]
 
     listed = YouTubeTranscriptApi().list(video)
     languages = ["en", *(item.language_code for item in listed)]
