@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragnar_core.errors import RetrievalError
+from ragnar_core.retrieval.rows import fetch_rows
 from ragnar_core.retrieval.scoring import VSS_METHODS, Rows
 
 if TYPE_CHECKING:
@@ -134,16 +135,15 @@ def both_tables(store: Store) -> tuple[VectorTable, PostingsTable]:
 
 def hits_table(store: Store, chunk_ids: NDArray[np.int64], columns: Mapping[str, Any]) -> pd.DataFrame:
     """Chunks in the given order with further columns; chunks deleted since they were ranked are left out."""
-    table = store.fetch(chunk_ids)
+    rows = fetch_rows(store, chunk_ids)
+    here = rows["chunk_id"]
+    at = None if len(here) == len(chunk_ids) else np.flatnonzero(np.isin(chunk_ids, here))
     for name, values in columns.items():
-        values = np.full(len(chunk_ids), values, dtype=object) if isinstance(values, str) else values
-        kept = values if len(table) == len(chunk_ids) else _kept(values, chunk_ids, table)
-        table[name] = kept.array if isinstance(kept, pd.Series) else kept
-    return table.reset_index(drop=True)
-
-
-def _kept(values: Any, chunk_ids: NDArray[np.int64], table: pd.DataFrame) -> Any:
-    return pd.Series(values, index=chunk_ids).reindex(table["chunk_id"].to_numpy())
+        if isinstance(values, str):
+            rows[name] = pd.array([values] * len(here), dtype="str")
+        else:
+            rows[name] = values if at is None else values[at]
+    return pd.DataFrame(rows)
 
 
 def rows_of(table: VectorTable | PostingsTable, chunk_ids: NDArray[np.int64]) -> Rows:

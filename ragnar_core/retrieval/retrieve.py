@@ -115,5 +115,7 @@ def _union(
         for name, known in values.items()
     }
     if several:
-        columns["query"] = pd.Series([list(asked[chunk]) for chunk in order], dtype=object)
+        questions = np.empty(len(order), dtype=object)
+        questions[:] = [list(asked[chunk]) for chunk in order]
+        columns["query"] = questions
     return hits_table(store, np.array(order, dtype=np.int64), columns), exhausted

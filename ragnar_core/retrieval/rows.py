@@ -1,0 +1,69 @@
+"""The few chunks of a result list, with their texts: what ``store.fetch`` gives, in a third of the time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ragnar_core.store.text import frame_of
+
+if TYPE_CHECKING:
+    from ragnar_core.store import Store
+
+FEW = 500
+
+
+def fetch_rows(store: Store, chunk_ids: NDArray[np.int64]) -> dict[str, Any]:
+    """The columns of ``store.fetch(chunk_ids)`` by name, in that order; chunks that are gone have no row."""
+    if store.layout.version == 1 or not 0 < len(chunk_ids) <= FEW:
+        table = store.fetch(chunk_ids)
+        return {str(name): table[name].array for name in table.columns}
+    layout, extra = store.layout, list(store.extra_cols)
+    wanted = [int(number) for number in chunk_ids]
+    names = "".join(', "' + name.replace('"', '""') + '"' for name in extra)
+    with store.opened.database.snapshot() as cursor:
+        # Ids as values, not as a table to join: then DuckDB skips the row groups that cannot hold them.
+        table = cursor.execute(
+            f"SELECT chunk_id, {layout.doc_id}, {layout.start}, {layout.end}, context{names} "
+            f"FROM {layout.table} WHERE chunk_id IN ({_marks(wanted)})",
+            wanted,
+        ).to_arrow_table()
+        base = [table.column(number).to_pylist() for number in range(5)]
+        place = {number: row for row, number in enumerate(base[0])}
+        order = [place[number] for number in wanted if number in place]
+        ids, docs, starts, ends, contexts = ([column[row] for row in order] for column in base)
+        known = list(dict.fromkeys(docs))
+        found = cursor.execute(
+            f"SELECT doc_id, origin, text FROM documents WHERE doc_id IN ({_marks(known)})", known
+        ).fetchall()
+    documents = {number: (origin, text or "") for number, origin, text in found}
+    first = 1 if layout.kind == "ragnar" else 0
+    starts = [start - first for start in starts]
+    texts = [
+        documents.get(doc, (None, ""))[1][start:end]
+        for doc, start, end in zip(docs, starts, ends, strict=True)
+    ]
+    columns: dict[str, Any] = {
+        "chunk_id": np.array(ids, dtype=np.int64),
+        "doc_id": np.array(docs) if layout.kind != "ragnar" else np.array(docs, dtype=np.int32),
+        "origin": _strings([documents.get(doc, (None, ""))[0] for doc in docs]),
+        "start": np.array(starts, dtype=np.int64),
+        "end": np.array(ends, dtype=np.int64),
+        "context": _strings([context or "" for context in contexts]),
+        "text": _strings(texts),
+    }
+    if extra:
+        frame = frame_of(table.select(extra)).iloc[order]
+        columns |= {name: frame[name].array for name in extra}
+    return columns
+
+
+def _marks(values: list[Any]) -> str:
+    return ", ".join("?" * len(values)) or "NULL"
+
+
+def _strings(values: list[Any]) -> Any:
+    return pd.array(values, dtype="str")
