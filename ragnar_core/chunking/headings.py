@@ -62,19 +62,18 @@ class Sections:
 
     def __init__(self, headings: Headings) -> None:
         self._headings = headings
-        self._outer: list[int] = []  # the heading in force where heading i starts, -1 for none
-        self._inner: list[int] = []  # the heading in force after heading i
+        outer = []  # the heading in force where heading i starts, -1 for none
+        inner = []  # the heading in force after heading i
         open_at = [-1] * 7
         current = -1
         for i, level in enumerate(headings.level.tolist()):
+            outer.append(max(open_at[:level]) if level else current)
             if level:
-                outer = max(open_at[:level])
                 open_at[level:] = [-1] * (7 - level)
                 open_at[level] = current = i
-            else:
-                outer = current
-            self._outer.append(outer)
-            self._inner.append(current)
+            inner.append(current)
+        self._outer = np.array(outer, np.int64)
+        self._before = np.array([-1, *inner], np.int64)  # the heading in force between headings i - 1 and i
         self._contexts: dict[int, str] = {-1: ""}
 
     def contexts(self, positions: IntArray) -> list[str]:
@@ -83,17 +82,18 @@ class Sections:
         A heading that starts exactly there is part of the text that follows, so it is not among them.
         """
         starts = self._headings.start
-        after = np.searchsorted(starts, positions, "left")
+        following = np.searchsorted(starts, positions, "left")
+        heading = self._before[following]
         at_heading = np.isin(positions, starts)
-        return [
-            self._context(self._outer[i] if here else self._inner[i - 1] if i else -1)
-            for i, here in zip(after.tolist(), at_heading.tolist(), strict=True)
-        ]
+        heading[at_heading] = self._outer[following[at_heading]]
+        for one in np.unique(heading).tolist():
+            self._context(one)
+        return list(map(self._contexts.__getitem__, heading.tolist()))
 
     def _context(self, heading: int) -> str:
         known = self._contexts.get(heading)
         if known is None:
-            outer = self._context(self._outer[heading])
+            outer = self._context(int(self._outer[heading]))
             line = self._headings.text[heading][:LONGEST_IN_CONTEXT]
             known = self._contexts[heading] = f"{outer}\n{line}" if outer else line
         return known

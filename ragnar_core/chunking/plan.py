@@ -6,6 +6,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragnar_core.chunking.anchored import KEPT_APART, anchors, divide_gaps
 from ragnar_core.chunking.breaks import FloatArray, IntArray
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 # A cluster within the limits of Unicode's Stream-Safe Text Format (UAX #15) has at most about this many code
 # points. Where cuts may move that far they also leave clusters, which ragnar cuts through.
 LONGEST_USUAL_CLUSTER = 32
+
+# General categories of characters that stay with the one before or, some formats, the one after.
+JOINING = ("Mn", "Mc", "Me", "Cf", "Sk")
 
 
 def plan_cuts(
@@ -114,12 +118,7 @@ def _between_graphemes(boundaries: Boundaries, cuts: Cuts, longest: FloatArray) 
     text = boundaries.document.text
     if text.isascii():
         return cuts
-    character = CUT_KINDS.index("character")
-    suspect = [
-        0 < position < len(text) and (kind == character or _may_join(text[position - 1], text[position]))
-        for position, kind in zip(cuts.position.tolist(), cuts.kind.tolist(), strict=True)
-    ]
-    inside = np.flatnonzero(suspect)
+    inside = np.flatnonzero(_may_be_inside(text, cuts) & (cuts.position > 0) & (cuts.position < len(text)))
     if not len(inside):
         return cuts
     position = cuts.position[inside]
@@ -133,9 +132,13 @@ def _between_graphemes(boundaries: Boundaries, cuts: Cuts, longest: FloatArray) 
     return cuts._replace(position=np.maximum.accumulate(moved))
 
 
-def _may_join(before: str, after: str) -> bool:
-    """Whether a boundary that is no plain character cut may still be inside a cluster."""
-    return any(
-        not char.isascii() and unicodedata.category(char) in ("Mn", "Mc", "Me", "Cf", "Sk")
-        for char in (before, after)
-    )
+def _may_be_inside(text: str, cuts: Cuts) -> NDArray[np.bool_]:
+    """Plain character cuts, and boundaries beside a character that may join its neighbour."""
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    before = points[np.maximum(cuts.position - 1, 0)]
+    after = points[np.minimum(cuts.position, len(points) - 1)]
+    found = np.unique(np.append(before, after))
+    joining = [point for point in found[found > 0x7F].tolist() if unicodedata.category(chr(point)) in JOINING]
+    plain = cuts.kind == CUT_KINDS.index("character")
+    suspect: NDArray[np.bool_] = plain | np.isin(before, joining) | np.isin(after, joining)
+    return suspect
