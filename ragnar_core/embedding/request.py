@@ -30,7 +30,6 @@ from ragnar_core.embedding.http import Reply, Request, UnreachableError, retry_a
 _REPEAT = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _REFUSED = {400, 413, 422}
 _LENGTH_WORDS = ("long", "length", "token", "context", "exceed", "too large", "maximum", "size", "limit")
-_CUT = 0.7
 _QUERY_SECONDS = 20.0
 
 
@@ -244,7 +243,7 @@ class _Run:
         if self._settings.too_long == "truncate" and any(w in error.words.lower() for w in _LENGTH_WORDS):
             text = self._texts[place]
             while len(text) > 40:
-                text = text[: int(len(text) * _CUT)]
+                text = text[: len(text) * 7 // 10]
                 try:
                     answer = self._ask([text])
                 except ProviderError as again:
