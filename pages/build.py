@@ -9,12 +9,26 @@ import streamlit as st
 from pages.shared import workspace
 from pages.shared.jobs import Job, job_progress, manager
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
-from ragnar_core import ChunkSettings, MarkdownDocument, Store, default_available, embed_default, embed_static, markdown_chunk
+from ragnar_core import (
+    ChunkSettings,
+    MarkdownDocument,
+    Store,
+    default_available,
+    embed_default,
+    embed_static,
+    markdown_chunk,
+)
 
 through_navigation()
-header("Build", "Documents are chunked, embedded and indexed into one DuckDB file. You can leave this page meanwhile.")
+header(
+    "Build",
+    "Documents are chunked, embedded and indexed into one DuckDB file. You can leave this page meanwhile.",
+)
 
-MODELS = {"bge-small-en-v1.5 (built in)": embed_default, "wordllama (built in, fast, less exact)": embed_static}
+MODELS = {
+    "bge-small-en-v1.5 (built in)": embed_default,
+    "wordllama (built in, fast, less exact)": embed_static,
+}
 # Measured on one 2-core machine: chunks of 1,600 characters a second.
 SPEED = {"bge-small-en-v1.5 (built in)": 6.0, "wordllama (built in, fast, less exact)": 1400.0}
 
@@ -41,14 +55,18 @@ def form() -> None:
     with where:
         target = st.selectbox("Store", ["New store", *own], key="build_target", persist_state="session")
         if target == "New store":
-            name = st.text_input("Name of the new store", "my-documents", key="build_name", persist_state="session").strip()
+            name = st.text_input(
+                "Name of the new store", "my-documents", key="build_name", persist_state="session"
+            ).strip()
             model = st.selectbox("Embedding model", list(MODELS), key="build_model", persist_state="session")
         else:
             name, model = target, None
             st.caption(f"Model of this store: {plain(workspace.stores().get(name).embedder.label)}")
     with what:
         chosen = st.multiselect("Documents", list(documents), list(documents), key="build_documents")
-        st.markdown(f"Chunks: target **{settings.target_size:,}** characters, overlap **{settings.target_overlap:.0%}**")
+        st.markdown(
+            f"Chunks: target **{settings.target_size:,}** characters, overlap **{settings.target_overlap:.0%}**"
+        )
         st.page_link("pages/chunking.py", label="Change on the Chunking page", icon=":material/content_cut:")
     if not documents:
         st.info("There are no documents to build from yet.", icon=":material/description:")
@@ -68,10 +86,21 @@ def form() -> None:
         if problem:
             st.error(plain(problem), icon=":material/error:")
         if taken:
-            st.warning(f"A store “{plain(name)}” is there already. Pick it in the list to add to it, or choose another name.")
-        if st.button("Build", type="primary", icon=":material/construction:", disabled=bool(problem or taken or not picked or not name)):
-            manager().start("build", f"Building {name}", f"build:{name}",
-                            lambda job: build(job, name, model or "", picked, settings))  # fmt: skip
+            st.warning(
+                f"A store “{plain(name)}” is there already. Pick it in the list to add to it, or choose another name."
+            )
+        if st.button(
+            "Build",
+            type="primary",
+            icon=":material/construction:",
+            disabled=bool(problem or taken or not picked or not name),
+        ):
+            manager().start(
+                "build",
+                f"Building {name}",
+                f"build:{name}",
+                lambda job: build(job, name, model or "", picked, settings),
+            )
             st.session_state["building"] = name
             st.rerun()
     copy_as_python(
@@ -111,7 +140,12 @@ def outcome(job: Job) -> None:
         for origin, reason in summary.failed:
             st.markdown(f":red[Not stored:] {plain(origin)}: {plain(reason)}")
         with st.container(horizontal=True):
-            if st.button("Compare in this store", key=f"open_{job.id}", icon=":material/compare_arrows:", type="primary"):
+            if st.button(
+                "Compare in this store",
+                key=f"open_{job.id}",
+                icon=":material/compare_arrows:",
+                type="primary",
+            ):
                 workspace.open_next(name)
                 st.switch_page("pages/compare.py", query_params={"store": name})
             if st.button("Dismiss", key=f"dismiss_{job.id}"):

@@ -27,9 +27,13 @@ def first_look() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.session_state.setdefault("start_query", EXAMPLES[0])
         asked = st.text_input(
-            "Question", key="start_query", type="search", live="300ms", label_visibility="collapsed",
+            "Question",
+            key="start_query",
+            type="search",
+            live="300ms",
+            label_visibility="collapsed",
             placeholder="Ask the handbook …",
-        )  # fmt: skip
+        )
         full = st.button("Open in Compare", type="primary", icon=":material/compare_arrows:")
     with st.container(horizontal=True):
         for example in EXAMPLES:
@@ -38,7 +42,9 @@ def first_look() -> None:
     if full:
         st.switch_page("pages/compare.py", query_params={"q": query})
     with workspace.page_errors():
-        columns = results.search(workspace.stores().get(workspace.SAMPLE), query, methods=("vss", "bm25"), top_k=3)
+        columns = results.search(
+            workspace.stores().get(workspace.SAMPLE), query, methods=("vss", "bm25"), top_k=3
+        )
         results.show(columns, query=query, key="first_look", store=workspace.SAMPLE)
 
 
@@ -51,15 +57,31 @@ def steps() -> None:
     settings = st.session_state.get("chunk_settings")
     building = manager().active("build")
     cards = (
-        ("1 · Add documents", f"{documents:,} read" if documents else "None yet", "pages/documents.py",
-         "Files, text or URLs become Markdown; you see what was read and what was lost."),
-        ("2 · Tune the chunks", f"Target {settings.target_size:,}" if settings else "Defaults", "pages/chunking.py",
-         "Move size and overlap and watch every cut in your own text."),
-        ("3 · Build a store", "Building …" if building else f"{own:,} of your own" if own else "None yet",
-         "pages/build.py", "Embed and index into one DuckDB file."),
-        ("4 · Compare", f"Open: {workspace.current_name()}", "pages/compare.py",
-         "The same question, VSS beside BM25, with every rank explained."),
-    )  # fmt: skip
+        (
+            "1 · Add documents",
+            f"{documents:,} read" if documents else "None yet",
+            "pages/documents.py",
+            "Files, text or URLs become Markdown; you see what was read and what was lost.",
+        ),
+        (
+            "2 · Tune the chunks",
+            f"Target {settings.target_size:,}" if settings else "Defaults",
+            "pages/chunking.py",
+            "Move size and overlap and watch every cut in your own text.",
+        ),
+        (
+            "3 · Build a store",
+            "Building …" if building else f"{own:,} of your own" if own else "None yet",
+            "pages/build.py",
+            "Embed and index into one DuckDB file.",
+        ),
+        (
+            "4 · Compare",
+            f"Open: {workspace.current_name()}",
+            "pages/compare.py",
+            "The same question, VSS beside BM25, with every rank explained.",
+        ),
+    )
     grid = st.grid(4, min_column_width=170, border=True)
     for title, state, page, says in cards:
         with grid.cell():

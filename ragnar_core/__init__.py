@@ -6,8 +6,25 @@ The whole public API stands here, in pipeline order. Importing it loads no model
 from __future__ import annotations
 
 from ragnar_core.chunking import Boundaries, Chunks, ChunkSettings, markdown_chunk
-from ragnar_core.documents import MarkdownDocument, ReadReport, read_as_markdown, read_bytes
-from ragnar_core.documents.shelf import Shelf
+from ragnar_core.documents import (
+    CrawlProgress,
+    CrawlResult,
+    CrawlSettings,
+    CrawlState,
+    FetchSettings,
+    Links,
+    MarkdownDocument,
+    ReadReport,
+    Shelf,
+    crawl,
+    find_links,
+    load_documents_csv,
+    load_documents_excel,
+    load_documents_pdf,
+    load_documents_txt,
+    read_as_markdown,
+    read_bytes,
+)
 from ragnar_core.embedding import (
     Embedder,
     FunctionEmbedder,

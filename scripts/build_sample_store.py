@@ -18,7 +18,9 @@ def build(location: Path, embed: Embedder) -> None:
     paths = sorted(path for path in HANDBOOK.iterdir() if path.suffix in (".md", ".html"))
     documents = [read_as_markdown(path, origin=f"handbook/{path.name}") for path in paths]
     location.parent.mkdir(parents=True, exist_ok=True)
-    with Store.create(location, embed, name="handbook", title="The handbook of Ragnar Workbench", overwrite=True) as store:
+    with Store.create(
+        location, embed, name="handbook", title="The handbook of Ragnar Workbench", overwrite=True
+    ) as store:
         summary = store.ingest(documents, settings=SETTINGS)
         if summary.failed:
             raise SystemExit(f"Not stored: {summary.failed}")

@@ -10,7 +10,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--strict-browser", action="store_true", help="fail where a browser test would be skipped")
+    parser.addoption(
+        "--strict-browser", action="store_true", help="fail where a browser test would be skipped"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,10 @@ State = Literal["waiting", "running", "done", "cancelled", "failed"]
 
 @dataclass
 class Job:
-    """One piece of work. `done` of `total` steps; `message` says what is happening; `result` is what it gave."""
+    """One piece of work. `done` of `total` steps; `message` says what is happening; `result` is what it gave.
+
+    `problems` are (what, why) of the parts that failed; `retry` is what a second try would need.
+    """
 
     id: int
     kind: str
@@ -34,7 +37,8 @@ class Job:
     state: State = "waiting"
     result: Any = None
     error: str | None = None
-    problems: list[str] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    retry: Any = None
     cancel: threading.Event = field(default_factory=threading.Event)
     started: float = field(default_factory=time.time)
     finished: float | None = None

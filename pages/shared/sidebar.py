@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragnar_core import RagnarError
 from pages.shared import workspace
 from pages.shared.jobs import manager
 from pages.shared.shell import plain
+from ragnar_core import RagnarError
 
 
 def draw() -> None:

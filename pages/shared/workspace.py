@@ -11,6 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from pages.shared.reading import Crawls
 from pages.shared.shell import plain
 from ragnar_core import RagnarError, Shelf, Store, StoreError
 
@@ -81,6 +82,11 @@ def stores() -> OpenStores:
 @st.cache_resource(show_spinner=False)
 def shelf() -> Shelf:
     return Shelf(folder() / ".documents")
+
+
+@st.cache_resource(show_spinner=False)
+def crawls() -> Crawls:
+    return Crawls(folder() / ".documents" / "crawls")
 
 
 def current_name() -> str:

@@ -42,8 +42,10 @@ class Shelf:
         self._entries: dict[str, ShelfEntry] = {}
         self._load()
 
-    def add(self, document: MarkdownDocument) -> bool:
+    def add(self, document: MarkdownDocument, original: bytes | None = None) -> bool:
         """Keep a document; True when it took the place of one with the same origin.
+
+        `original` are the bytes it was read from, kept beside it so that it can be read again in another way.
 
         Raises DocumentError for a document without an origin.
         """
@@ -51,6 +53,10 @@ class Shelf:
             raise DocumentError("A document needs an origin (a name, path or URL) before it can be kept.")
         entry = ShelfEntry(document, datetime.now(UTC).isoformat(timespec="seconds"))
         self._write(entry)
+        if original is None:
+            self._original(document.origin).unlink(missing_ok=True)
+        else:
+            self._replace(self._original(document.origin), original)
         with self._lock:
             replaced = self._entries.pop(document.origin, None) is not None
             self._entries[document.origin] = entry
@@ -60,6 +66,14 @@ class Shelf:
         with self._lock:
             self._entries.pop(origin, None)
         self._file(origin).unlink(missing_ok=True)
+        self._original(origin).unlink(missing_ok=True)
+
+    def original(self, origin: str) -> bytes | None:
+        """The bytes a document was read from, where they were kept."""
+        try:
+            return self._original(origin).read_bytes()
+        except FileNotFoundError:
+            return None
 
     def entries(self) -> list[ShelfEntry]:
         """All entries, oldest first."""
@@ -77,6 +91,9 @@ class Shelf:
     def _file(self, origin: str) -> Path:
         return self.folder / (hashlib.sha256(origin.encode()).hexdigest()[:32] + ".json")
 
+    def _original(self, origin: str) -> Path:
+        return self._file(origin).with_suffix(".original")
+
     def _write(self, entry: ShelfEntry) -> None:
         document = entry.document
         record = {
@@ -85,11 +102,15 @@ class Shelf:
             "report": document.report.to_dict() if document.report else None,
             "added": entry.added,
         }
+        self._replace(self._file(entry.origin), json.dumps(record, ensure_ascii=False).encode())
+
+    def _replace(self, path: Path, data: bytes) -> None:
+        """Write a file whole or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(record, file, ensure_ascii=False)
-        os.replace(name, self._file(entry.origin))
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
 
     def _load(self) -> None:
         if not self.folder.is_dir():

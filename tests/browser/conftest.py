@@ -17,8 +17,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync"]  # fmt: skip
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 SHOTS = os.environ.get("RAGNAR_SHOTS")
 
 
@@ -28,8 +35,21 @@ def running_server(home: Path, log: Path) -> Iterator[str]:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port),
-               "--server.address", "127.0.0.1", "--server.headless", "true", "--server.fileWatcherType", "none"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        "app.py",
+        "--server.port",
+        str(port),
+        "--server.address",
+        "127.0.0.1",
+        "--server.headless",
+        "true",
+        "--server.fileWatcherType",
+        "none",
+    ]
     environment = {**os.environ, "RAGNAR_HOME": str(home)}
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
@@ -50,7 +70,10 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     while time.monotonic() < end:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended:\n{log.read_text()}")
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as answer:
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"{url}/_stcore/health", timeout=1) as answer,
+        ):
             if answer.read() == b"ok":
                 return
         time.sleep(0.05)
@@ -74,7 +97,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser(request: pytest.FixtureRequest):
-    playwright = pytest.importorskip("playwright.sync_api") if not request.config.getoption("--strict-browser") else None
+    playwright = (
+        pytest.importorskip("playwright.sync_api")
+        if not request.config.getoption("--strict-browser")
+        else None
+    )
     if playwright is None:
         import playwright.sync_api as playwright
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -103,7 +130,9 @@ def open_page(browser) -> Iterator[Callable]:
             route.abort()
 
     def make(width: int = 1280, height: int = 900, dark: bool = False):
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+        )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(30_000)

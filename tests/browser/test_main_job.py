@@ -45,10 +45,13 @@ def pdf(line: str) -> bytes:
         places.append(len(out))
         out += f"{number} 0 obj\n".encode() + body + b"\nendobj\n"
     table = "".join(f"{place:010d} 00000 n \n" for place in places)
-    return out + (
-        f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
-        f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF"
-    ).encode()
+    return (
+        out
+        + (
+            f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
+            f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF"
+        ).encode()
+    )
 
 
 def docx(paragraph: str) -> bytes:
@@ -112,14 +115,25 @@ def test_own_files_are_found_in_both_columns(fresh_server, open_page) -> None:
     page.goto(f"{fresh_server}/documents")
     settle(page)
     files = [
-        ("harbour.md", "text/markdown", b"# Harbour rules\n\nThe ferry to Bornholm leaves at dawn, weather permitting.\n"),
+        (
+            "harbour.md",
+            "text/markdown",
+            b"# Harbour rules\n\nThe ferry to Bornholm leaves at dawn, weather permitting.\n",
+        ),
         ("notes.txt", "text/plain", "Der Leuchtturmwärter zählt die Möwen.\n".encode("cp1252")),
-        ("menu.html", "text/html", b"<html><body><nav>skip</nav><main><h1>Menu</h1><p>Smoked eel with dill.</p></main></body></html>"),
+        (
+            "menu.html",
+            "text/html",
+            b"<html><body><nav>skip</nav><main><h1>Menu</h1><p>Smoked eel with dill.</p></main></body></html>",
+        ),
         ("invoice.pdf", "application/pdf", pdf("Invoice 4711 for twelve lobster pots")),
-        ("letter.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-         docx("Dear harbourmaster, the quay lamp is broken.")),
+        (
+            "letter.docx",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            docx("Dear harbourmaster, the quay lamp is broken."),
+        ),
         ("broken.pdf", "application/pdf", b"%PDF-1.7 this is not a PDF"),
-    ]  # fmt: skip
+    ]
     page.locator("input[type=file]").first.set_input_files(
         [{"name": name, "mimeType": kind, "buffer": data} for name, kind, data in files]
     )

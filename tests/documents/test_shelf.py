@@ -32,9 +32,19 @@ def test_same_origin_replaces(tmp_path: Path) -> None:
     assert [e.document.text for e in Shelf(tmp_path).entries()] == ["new"]
 
 
+def test_the_original_is_kept_beside_its_document(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    shelf.add(MarkdownDocument("text", origin="a.html"), original=b"<p>text</p>")
+    assert Shelf(tmp_path).original("a.html") == b"<p>text</p>"
+    assert shelf.original("b.html") is None
+
+    shelf.add(MarkdownDocument("other", origin="a.html"))
+    assert shelf.original("a.html") is None
+
+
 def test_removed_stays_removed(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
-    shelf.add(MarkdownDocument("text", origin="../../etc/passwd"))
+    shelf.add(MarkdownDocument("text", origin="../../etc/passwd"), original=b"x")
     shelf.remove("../../etc/passwd")
     shelf.remove("never there")
 

@@ -20,7 +20,13 @@ def test_result_and_progress() -> None:
         return "made"
 
     job = wait(JobManager().start("build", "Building", "k", work))
-    assert (job.state, job.result, job.fraction, job.message, job.error) == ("done", "made", 0.5, "half", None)
+    assert (job.state, job.result, job.fraction, job.message, job.error) == (
+        "done",
+        "made",
+        0.5,
+        "half",
+        None,
+    )
 
 
 def test_same_key_is_not_started_twice() -> None:

@@ -38,7 +38,10 @@ def test_snippet_marks_survive_emoji_and_blank_runs() -> None:
 
 
 def test_snippet_leaves_out_the_marks_of_markdown() -> None:
-    assert snippet("## A `b` **c**\n\n| x | y |\n|---|:-:|\n| 1 | 2 |\n", [(6, 7)]) == ("A b c | x | y | | 1 | 2 | ", [[2, 3]])
+    assert snippet("## A `b` **c**\n\n| x | y |\n|---|:-:|\n| 1 | 2 |\n", [(6, 7)]) == (
+        "A b c | x | y | | 1 | 2 | ",
+        [[2, 3]],
+    )
     assert snippet("C# snake_case a-b", []) == ("C# snake_case a-b", [])
 
 
