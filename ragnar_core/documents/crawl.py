@@ -19,6 +19,7 @@ from ragnar_core.documents.crawl_settings import (
 )
 from ragnar_core.documents.crawl_state import CrawlProblem, CrawlResult, CrawlState, PageRecord
 from ragnar_core.documents.document import MarkdownDocument
+from ragnar_core.documents.encoding import decode
 from ragnar_core.documents.fetch import Fetcher, FetchError, Page
 from ragnar_core.documents.links import LinkProblem, links_of, parse_html, raw_links
 from ragnar_core.documents.sitemap import is_sitemap
@@ -211,8 +212,6 @@ class _Crawl:
             return prepared
         origin = page.url
         if kind == "html":
-            from ragnar_core.documents.encoding import decode
-
             text = decode(page.body, declared=page.charset, markup=True).text
             hrefs, base = raw_links(text, page.url)
             found = (resolve(base or page.url, href) for href in hrefs)

@@ -6,7 +6,8 @@ import ssl
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Self
@@ -21,7 +22,6 @@ from ragnar_core.errors import CrawlError
 
 USER_AGENT = "ragnar-workbench/0.1 (reads pages for one person's search store)"
 REDIRECTS = (301, 302, 303, 307, 308)
-RAW_CHUNK = 65_536
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,9 @@ class Fetcher:
         self._cancel = cancel
         self._deadlines = threading.local()
         backend = GuardedBackend(self.settings.allow_private, resolver or addresses_of, self._deadlines)
-        self._client = httpx.Client(
-            transport=GuardedTransport(backend, connections),
-            timeout=self.settings.timeout,
-            headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": "gzip, deflate"},
-            trust_env=False,  # a proxy from the environment would connect where the check cannot see
-        )
+        # httpx's client above the transport is left out: it builds the next request of a redirect by itself
+        # (and fails on odd ones), and takes proxies from the environment, which connect where no check sees.
+        self._transport = GuardedTransport(backend, connections)
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +133,7 @@ class Fetcher:
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
+        self._transport.close()
 
     def get(
         self,
@@ -183,7 +180,7 @@ class Fetcher:
     ) -> Page | str:
         """One request: the page, or where it redirects to."""
         try:
-            with self._client.stream(method, url, headers=dict(headers)) as response:
+            with self._answer(method, url, headers) as response:
                 location: str | None = response.headers.get("location")
                 if response.status_code in REDIRECTS and location:
                     return location
@@ -202,12 +199,33 @@ class Fetcher:
             raise FetchError(url, str(error)) from None
         except httpx.TimeoutException:
             raise FetchError(url, f"no answer within {self.settings.timeout:g} s", temporary=True) from None
-        except (httpx.HTTPError, ssl.SSLError, httpcore.ProtocolError, OSError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, httpcore.ProtocolError, OSError) as error:
             raise FetchError(
                 url, _plain(error), temporary=not isinstance(error, httpx.UnsupportedProtocol)
             ) from None
         except (ValueError, zlib.error) as error:
             raise FetchError(url, f"the answer cannot be read: {error}") from None
+
+    @contextmanager
+    def _answer(self, method: str, url: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+        wait = self.settings.timeout
+        request = httpx.Request(
+            method,
+            url,
+            headers={
+                "User-Agent": self.settings.user_agent,
+                "Accept": "text/html,application/xhtml+xml,*/*;q=0.8",
+                "Accept-Encoding": "gzip, deflate",
+                **headers,
+            },
+            extensions={"timeout": {"connect": wait, "read": wait, "write": wait, "pool": None}},
+        )
+        response = self._transport.handle_request(request)
+        response.request = request
+        try:
+            yield response
+        finally:
+            response.close()
 
     def _body(self, url: str, response: httpx.Response) -> bytes:
         limit = self.settings.max_bytes
@@ -217,7 +235,7 @@ class Fetcher:
         unpack = _unpacker(response.headers.get("content-encoding", ""), limit)
         body = bytearray()
         raw = 0
-        for chunk in response.iter_raw(RAW_CHUNK):
+        for chunk in response.iter_raw():
             raw += len(chunk)
             body += unpack(chunk, limit + 1 - len(body))
             if len(body) > limit or raw > limit:

@@ -6,10 +6,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from ragnar_core.documents.encoding import decode
 from ragnar_core.documents.fetch import Fetcher, FetchError, FetchSettings
 from ragnar_core.documents.sitemap import is_sitemap, parse_sitemap
 from ragnar_core.documents.urls import Scope, canonical
@@ -130,39 +132,54 @@ def page_links(html: str | bytes, base_url: str | None = None, *, absolute: bool
 
 def raw_links(html: str | bytes, base_url: str | None = None) -> tuple[list[str], str | None]:
     """Each `<a href>` as written (entities decoded once), and what they are relative to."""
-    document = parse_html(html)
-    if document is None:
-        return [], base_url
+    text = html if isinstance(html, str) else decode(html, markup=True).text
+    document = parse_html(text)
+    anchors, bases = _by_parser(text) if document is None else _by_tree(document)
     base = base_url
-    for element in document.iter("base"):
-        href = element.get("href")
-        if href is not None:
-            try:
-                base = urljoin(base_url or "", href.strip())
-            except ValueError:
-                base = base_url
-            break
-    return [element.get("href") for element in document.iter("a") if element.get("href") is not None], base
+    if bases:
+        try:
+            base = urljoin(base_url or "", bases[0].strip())
+        except ValueError:
+            base = base_url
+    return anchors, base
 
 
-def parse_html(html: str | bytes) -> Any:
-    """The page as an lxml tree; None when there is nothing in it."""
+def _by_tree(document: Any) -> tuple[list[str], list[str]]:
+    anchors = [element.get("href") for element in document.iter("a")]
+    bases = [element.get("href") for element in document.iter("base")]
+    return [href for href in anchors if href is not None], [href for href in bases if href is not None]
+
+
+def _by_parser(text: str) -> tuple[list[str], list[str]]:
+    """Without a tree, for pages that are nested too deeply to have one."""
+    hrefs: dict[str, list[str]] = {"a": [], "base": []}
+
+    class Anchors(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            if tag in hrefs:
+                hrefs[tag].extend(value for name, value in attrs if name == "href" and value is not None)
+
+    parser = Anchors()
+    parser.feed(text)
+    parser.close()
+    return hrefs["a"], hrefs["base"]
+
+
+def parse_html(text: str) -> Any:
+    """The page as an lxml tree; None when there is nothing in it, or it is nested deeper than 2,048 elements."""
     from lxml import etree
     from lxml import html as lxml_html
 
-    if isinstance(html, str):
-        html = re.sub(r"^\s*<\?xml[^>]*\?>", "", html).replace("\0", "\ufffd")
-        parser, data = lxml_html.HTMLParser(huge_tree=True, encoding="utf-8"), html.encode("utf-8", "replace")
-    else:
-        from ragnar_core.documents.encoding import decode
-
-        return parse_html(decode(html, markup=True).text)
-    if not data.strip():
+    text = re.sub(r"^\s*<\?xml[^>]*\?>", "", text).replace("\0", "\ufffd")
+    if not text.strip():
         return None
+    parser = lxml_html.HTMLParser(huge_tree=True, encoding="utf-8")
     try:
-        return lxml_html.document_fromstring(data, parser=parser)
+        document = lxml_html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         return None
+    too_deep = any("Excessive depth" in entry.message for entry in parser.error_log)
+    return None if too_deep else document
 
 
 @dataclass(frozen=True)
@@ -200,8 +217,6 @@ def links_of(
     body: bytes, url: str, charset: str | None, fetcher: Fetcher, problems: list[LinkProblem]
 ) -> list[str]:
     """The links of a page that was read; those of a sitemap index are the pages of all its sitemaps."""
-    from ragnar_core.documents.encoding import decode
-
     if not is_sitemap(body):
         return page_links(decode(body, declared=charset, markup=True).text, url)
     links: list[str] = []
