@@ -214,11 +214,19 @@ def finished(job: Job) -> None:
         elif job.problems:
             st.markdown(f":material/error: **{job.title}: {len(job.problems):,} of {job.total:,} not read**")
         if job.problems:
-            with st.expander(f"{len(job.problems):,} problems", expanded=len(job.problems) <= 5):
-                st.dataframe(
-                    pd.DataFrame(job.problems, columns=["what", "why"]), hide_index=True, width="stretch"
-                )
+            problems(job.problems)
         _after(job, crawled)
+
+
+def problems(found: list[tuple[str, str]]) -> None:
+    """What was not read and why: whole sentences while they are few, a table when they are many."""
+    if len(found) <= 12:
+        for what, why in found:
+            st.markdown(f":gray[{plain(what)}]  \n{plain(why.removeprefix(what).strip(' :'))}")
+    else:
+        st.dataframe(
+            pd.DataFrame(found, columns=["what", "why"]), hide_index=True, width="stretch", height=320
+        )
 
 
 def _crawl_outcome(job: Job) -> None:
@@ -286,10 +294,10 @@ def table() -> None:
     rows = pd.DataFrame(
         {
             "document": [entry.origin for entry in entries],
-            "characters": [len(entry.document) for entry in entries],
-            "pages": [report.pages if report else None for report in reports],
-            "read with": [report.converter if report else "as it is" for report in reports],
             "to look at": [" ".join(report.problems) if report else "" for report in reports],
+            "characters": [len(entry.document) for entry in entries],
+            "pages": [f"{report.pages:,}" if report and report.pages else "" for report in reports],
+            "read with": [report.converter if report else "as it is" for report in reports],
         }
     )
     troubled = int((rows["to look at"] != "").sum())
@@ -305,11 +313,11 @@ def table() -> None:
         on_select="rerun",
         selection_mode=["multi-row", "single-cell"],
         column_config={
-            "document": st.column_config.TextColumn(width="large"),
+            "document": st.column_config.TextColumn(width="medium"),
             "characters": st.column_config.NumberColumn(format="localized", width="small"),
-            "pages": st.column_config.NumberColumn(width="small"),
+            "pages": st.column_config.TextColumn(width="small"),
             "read with": st.column_config.TextColumn(width="small"),
-            "to look at": st.column_config.TextColumn(width="large"),
+            "to look at": st.column_config.TextColumn(width="medium"),
         },
     )
     chosen_rows = [entries[row].origin for row in picked.selection.rows]

@@ -56,10 +56,8 @@ def _facts(document: MarkdownDocument) -> None:
             "Suspicious characters": f"{report.suspicious_glyphs:,}" if report.suspicious_glyphs else "",
         }
     with st.container(border=True):
-        st.markdown("**How it was read**")
-        for name, value in facts.items():
-            if value:
-                st.markdown(f":gray[{name}]  \n{plain(value)}")
+        lines = [f":gray[{name}]: {plain(value)}" for name, value in facts.items() if value]
+        st.markdown("**How it was read**  \n" + "  \n".join(lines))
     for problem in report.problems if report else []:
         st.warning(plain(problem), icon=":material/warning:")
 
