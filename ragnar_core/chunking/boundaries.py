@@ -22,6 +22,7 @@ from ragnar_core.chunking.breaks import (
 from ragnar_core.chunking.chunks import Chunks
 from ragnar_core.chunking.headings import Headings, Sections, front_matter_end, read_headings
 from ragnar_core.chunking.markdown import parse_blocks
+from ragnar_core.chunking.places import Places
 from ragnar_core.chunking.plan import plan_cuts
 from ragnar_core.chunking.settings import ChunkSettings
 from ragnar_core.chunking.snap import Cuts, pair
@@ -60,7 +61,7 @@ class Boundaries:
         text = document.text
         data = text.encode("utf-8")
         blocks = parse_blocks(data)
-        places = _Places(data, ascii_only=text.isascii())
+        places = Places(data, ascii_only=text.isascii())
         first_line, first_column, last_line, last_column, level = blocks.headings.T
         start, end = places.at(first_line, first_column - 1), places.at(last_line, last_column)
         # What cmark takes for headings in YAML front matter stays a boundary, but is no heading.
@@ -183,32 +184,3 @@ class Boundaries:
         end = text.find("\n", names_end + 1)
         header = text[first : end if end >= 0 else len(text)]
         return QUOTE_MARKS.sub("", header) if len(header) <= LONGEST_TABLE_HEADER else ""
-
-
-class _Places:
-    """Turns cmark's lines and byte columns into code points."""
-
-    def __init__(self, data: bytes, *, ascii_only: bool) -> None:
-        octets = np.frombuffer(data, np.uint8)
-        self._lines = np.append(0, np.flatnonzero(octets == ord("\n")) + 1)
-        self._size = len(data)
-        self._continuation = None if ascii_only else np.flatnonzero((octets & 0xC0) == 0x80)
-        self.line_starts = self._points(self._lines)
-
-    def at(self, lines: IntArray, columns: IntArray) -> IntArray:
-        """The points behind so many bytes of the lines; cmark may name a line or column after the last."""
-        inside = np.minimum(lines, len(self._lines)) - 1
-        offsets = np.where(lines > len(self._lines), self._size, self._lines[inside] + columns)
-        return self._points(np.minimum(offsets, self._size))
-
-    def lines(self, first: IntArray, last: IntArray) -> IntArray:
-        """(n, 2): from the start of the first line to the end of the last, in document order."""
-        ends = np.append(self._lines[1:], self._size)
-        bounds = self._lines[first - 1], ends[np.minimum(last, len(ends)) - 1]
-        ranges = np.stack([self._points(bound) for bound in bounds], axis=1)
-        return ranges[np.argsort(ranges[:, 0], kind="stable")]
-
-    def _points(self, offsets: IntArray) -> IntArray:
-        if self._continuation is None:
-            return offsets
-        return offsets - np.searchsorted(self._continuation, offsets)

@@ -29,7 +29,23 @@ PARSE_OPTIONS = (
 )
 
 CODE_BLOCK, HTML_BLOCK, PARAGRAPH, HEADING, THEMATIC_BREAK = 0x8005, 0x8006, 0x8008, 0x8009, 0x800A
+FOOTNOTE = 0x800B
 LEAVES = frozenset({CODE_BLOCK, HTML_BLOCK, PARAGRAPH, HEADING, THEMATIC_BREAK})
+
+ORDERED = 2
+ITEMS = frozenset({"item", "tasklist"})
+CONTAINERS = ITEMS | {"block_quote", "list", "table", "table_header", "table_row"}
+TAGS = {
+    "paragraph": "p",
+    "code_block": "pre",
+    "block_quote": "blockquote",
+    "item": "li",
+    "tasklist": "li",
+    "thematic_break": "hr",
+    "table": "table",
+    "table_header": "tr",
+    "table_row": "tr",
+}
 
 _ffi = cffi.FFI()
 _ffi.cdef(
@@ -40,6 +56,8 @@ _ffi.cdef(
     int cmark_node_get_type(cmark_node *);
     const char *cmark_node_get_type_string(cmark_node *);
     int cmark_node_get_heading_level(cmark_node *);
+    int cmark_node_get_list_type(cmark_node *);
+    int cmark_node_get_list_tight(cmark_node *);
     int cmark_node_get_start_line(cmark_node *);
     int cmark_node_get_start_column(cmark_node *);
     int cmark_node_get_end_line(cmark_node *);
@@ -127,7 +145,7 @@ def parse_nodes(data: bytes) -> list[tuple[str, int, int, int, int]]:
                     break
                 node = _nodes.cmark_node_next(parents.pop())
                 continue
-            name = _ffi.string(_nodes.cmark_node_get_type_string(node)).decode()
+            name = _type_name(node)
             first = _nodes.cmark_node_get_start_line(node), _nodes.cmark_node_get_start_column(node)
             last = _nodes.cmark_node_get_end_line(node), _nodes.cmark_node_get_end_column(node)
             found.append((name, *first, *last))
@@ -136,13 +154,68 @@ def parse_nodes(data: bytes) -> list[tuple[str, int, int, int, int]]:
     return [row for row in found if row[1] > 0]
 
 
+class Element(NamedTuple):
+    """An HTML element that a block becomes, and where the block stands (as in `Blocks`)."""
+
+    tag: str
+    first_line: int
+    first_column: int
+    last_line: int
+    last_column: int
+
+
+def parse_elements(data: bytes) -> list[Element]:
+    """The block elements of the HTML that cmark would render, outer ones first.
+
+    Footnotes are read as ordinary paragraphs, as ragnar reads them here.
+    """
+    found = []
+    with _tree(data, ALL_EXTENSIONS, PARSE_OPTIONS & ~Options.CMARK_OPT_FOOTNOTES) as root:
+        todo = [(_nodes.cmark_node_first_child(root), "")]
+        while todo:
+            node, parent = todo.pop()
+            if not node:
+                continue
+            todo.append((_nodes.cmark_node_next(node), parent))
+            kind = _type_name(node)
+            tag = _tag(node, kind, parent)
+            if tag:
+                first = _nodes.cmark_node_get_start_line(node), _nodes.cmark_node_get_start_column(node)
+                last = _nodes.cmark_node_get_end_line(node), _nodes.cmark_node_get_end_column(node)
+                found.append(Element(tag, *first, *last))
+            if kind in CONTAINERS:
+                tight = kind == "list" and _nodes.cmark_node_get_list_tight(node)
+                inner = "tight" if tight or (parent == "tight" and kind in ITEMS) else kind
+                todo.append((_nodes.cmark_node_first_child(node), inner))
+    return [element for element in found if element.first_line > 0]
+
+
+def _type_name(node: Any) -> str:
+    name = _ffi.string(_nodes.cmark_node_get_type_string(node)).decode()
+    if name == "<unknown>":  # cmark has no names for footnotes
+        return "fn" if _nodes.cmark_node_get_type(node) == FOOTNOTE else "fnref"
+    return str(name)
+
+
+def _tag(node: Any, kind: str, parent: str) -> str:
+    if kind == "heading":
+        return f"h{_nodes.cmark_node_get_heading_level(node)}"
+    if kind == "list":
+        return "ol" if _nodes.cmark_node_get_list_type(node) == ORDERED else "ul"
+    if kind == "paragraph" and parent == "tight":
+        return ""
+    if kind == "table_cell":
+        return "th" if parent == "table_header" else "td"
+    return TAGS.get(kind, "")
+
+
 @contextmanager
-def _tree(data: bytes, extensions: tuple[str, ...]) -> Iterator[Any]:
+def _tree(data: bytes, extensions: tuple[str, ...], options: int = PARSE_OPTIONS) -> Iterator[Any]:
     """The root of the parsed tree; freed afterwards, which cmarkgfm's own functions do not do."""
     lib, ffi = _cmark.lib, _cmark.ffi
     with _register:
         core_extensions_ensure_registered()
-    parser = lib.cmark_parser_new(PARSE_OPTIONS)
+    parser = lib.cmark_parser_new(options)
     for name in extensions:
         lib.cmark_parser_attach_syntax_extension(parser, lib.cmark_find_syntax_extension(name.encode()))
     lib.cmark_parser_feed(parser, ffi.from_buffer("char[]", data), len(data))

@@ -130,9 +130,24 @@ class MarkdownDocument:
 def normalise(text: str, *, origin: str | None = None) -> str:
     """The text with one kind of line end, no blanks at line ends, no byte order marks and no NUL.
 
-    Lines end at CR LF, LF, CR, VT, FF, NEL, LS or PS and are joined by LF again; blanks (Unicode's
-    White_Space) at the end of a line go, and so does U+FEFF at the start of one. NUL becomes U+FFFD,
-    as CommonMark asks (section 2.3). Normalising twice changes nothing.
+    As `unify_lines`, and blanks (Unicode's White_Space) at the end of a line go. Normalising twice
+    changes nothing.
+
+    Raises:
+        DocumentError: the text is no string, or holds half a surrogate pair.
+    """
+    text = unify_lines(text, origin=origin)
+    lines = text.split("\n")
+    if {line[-1:] for line in lines}.isdisjoint(BLANKS):
+        return text
+    return "\n".join([line.rstrip(BLANKS) for line in lines])
+
+
+def unify_lines(text: str, *, origin: str | None = None) -> str:
+    """The text with one kind of line end, no byte order marks and no NUL.
+
+    Lines end at CR LF, LF, CR, VT, FF, NEL, LS or PS and are joined by LF; U+FEFF at the start of a line goes.
+    NUL becomes U+FFFD, as CommonMark asks (section 2.3).
 
     Raises:
         DocumentError: the text is no string, or holds half a surrogate pair.
@@ -140,14 +155,12 @@ def normalise(text: str, *, origin: str | None = None) -> str:
     if not isinstance(text, str):
         raise DocumentError(f"{_name(origin)} must be a string of Markdown, not {type(text).__name__}.")
     _refuse_surrogates(text, origin)
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
-    if _is_normal(text):
-        return text
-    lines = LINE_END.split(text)
+    text = text.replace("\0", "\ufffd")
+    if any(end in text for end in OTHER_LINE_ENDS):
+        text = "\n".join(LINE_END.split(text))
     if BYTE_ORDER_MARK in text:
-        lines = [line.lstrip(BYTE_ORDER_MARK) for line in lines]
-    return "\n".join([line.rstrip(BLANKS) for line in lines])
+        text = "\n".join([line.lstrip(BYTE_ORDER_MARK) for line in text.split("\n")])
+    return text
 
 
 def _refuse_surrogates(text: str, origin: str | None) -> None:
@@ -159,12 +172,6 @@ def _refuse_surrogates(text: str, origin: str | None) -> None:
             f"{_name(origin)} is not valid Unicode: half a surrogate pair (U+{ord(text[error.start]):04X}) "
             f"at character {error.start}, line {line}; decode the file again with errors='replace'."
         ) from None
-
-
-def _is_normal(text: str) -> bool:
-    if any(character in text for character in OTHER_LINE_ENDS + BYTE_ORDER_MARK):
-        return False
-    return not {line[-1:] for line in text.split("\n")} & set(BLANKS)
 
 
 def _name(origin: str | None) -> str:
