@@ -207,7 +207,7 @@ class Analyzer:
         if self.options.lower:
             term = term.casefold()
         language = self.options.language
-        if language is None or not term or not _LETTERS.fullmatch(term):
+        if language is None or not term or not _is_letters(term):
             return term
         if not term.isascii():
             language = _stemmer_for(term, language)
@@ -221,8 +221,6 @@ class Analyzer:
             return str(stemmer.stemWord(term))
 
 
-# Letters with the marks that write vowels in Indic scripts.
-_LETTERS = re.compile(rf"(?:[^\W\d_]|[{scripts.MARKS}])+")
 _IGNORED = dict.fromkeys((0xAD, 0x200C, 0x200D))
 _CONTRACTION = re.compile(r"(\w+)['’](s|t|re|ve|ll|d|m)", re.IGNORECASE)
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -243,12 +241,10 @@ def _patterns(own: str | None) -> tuple[re.Pattern[str], re.Pattern[str]]:
         # `findall` gives groups where there are some, and the whole match is wanted.
         whole = re.compile(re.sub(r"(?<!\\)\((?!\?)", "(?:", own))
         return whole, whole
-    joined = r"{w}+(?:(?:_+|[.'’]){w}+)*(?:\+\+|#(?!\w))?"
-    word = rf"(?:[^\W_{scripts.CJK}{scripts.UNSPACED}]|[{scripts.MARKS}])"
-    ascii_words = joined.format(w="[A-Za-z0-9]")
-    any_words = joined.format(w=word)
-    return re.compile(ascii_words), re.compile(
-        rf"{any_words}|[{scripts.CJK}]+|[{scripts.UNSPACED}]+|[{scripts.EMOJI}]"
+    joined = r"[{w}]+(?:(?:_+|[.'’])[{w}]+)*(?:\+\+|#(?!\w))?"
+    words = joined.format(w=scripts.word_characters())
+    return re.compile(joined.format(w="A-Za-z0-9")), re.compile(
+        rf"{words}|(?:[{scripts.CJK}]+|[{scripts.CJK_ASTRAL}]+)+|[{scripts.UNSPACED}]+|[{scripts.EMOJI}]|[{scripts.ASTRAL}]+"
     )
 
 
@@ -266,6 +262,12 @@ def _identifier(raw: str) -> list[Piece]:
             for hump in _CAMEL.finditer(part.group())
         ]
     return pieces
+
+
+def _is_letters(term: str) -> bool:
+    if term.isascii():
+        return term.isalpha()
+    return all(c.isalpha() or unicodedata.category(c)[0] == "M" for c in term)
 
 
 def _strip_accents(text: str) -> str:

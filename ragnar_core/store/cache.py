@@ -267,10 +267,11 @@ def read_chunk_terms(cursor: duckdb.DuckDBPyConnection) -> tuple[Ints, ChunkTerm
     table = cursor.execute("SELECT chunk_id, length, term_ids, tfs FROM ragnar_postings").to_arrow_table()
     ids = table["chunk_id"].to_numpy().astype(np.int64)
     sizes, term_ids, tfs = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-    for part, counts in zip(table["term_ids"].chunks, table["tfs"].chunks, strict=True):
-        sizes.append(np.diff(np.asarray(part.offsets, np.int64)))
-        term_ids.append(part.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
-        tfs.append(counts.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
+    for terms_part, counts_part in zip(table["term_ids"].chunks, table["tfs"].chunks, strict=True):
+        ends, numbers = _blobs(terms_part, "<u4")
+        sizes.append(np.diff(ends) // 4)
+        term_ids.append(numbers.astype(np.int32))
+        tfs.append(_blobs(counts_part, "<u2")[1].astype(np.int32))
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(sizes))])
     lengths = table["length"].to_numpy().astype(np.int32)
     terms = ChunkTerms(lengths, indptr, np.concatenate(term_ids), np.concatenate(tfs))
@@ -278,6 +279,15 @@ def read_chunk_terms(cursor: duckdb.DuckDBPyConnection) -> tuple[Ints, ChunkTerm
         order = np.argsort(ids, kind="stable")
         ids, terms = ids[order], terms.take(order)
     return ids, terms
+
+
+def _blobs(part: pa.Array, kind: str) -> tuple[Ints, NDArray[np.generic]]:
+    """(where each blob begins and ends, in bytes; the numbers of all of them) of a column of packed numbers."""
+    part = part.cast(pa.large_binary())
+    _, offsets, data = part.buffers()
+    ends = np.frombuffer(offsets, np.int64)[part.offset : part.offset + len(part) + 1]
+    packed = np.frombuffer(data, np.uint8)[int(ends[0]) : int(ends[-1])] if data is not None else np.zeros(0, np.uint8)
+    return ends, packed.view(kind)
 
 
 def file_revision(cursor: duckdb.DuckDBPyConnection) -> int:

@@ -155,10 +155,12 @@ class Database:
             return self._root.cursor()
 
     def _leave(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        cursor.close()
-        with self._turn:
-            self._active -= 1
-            self._turn.notify_all()
+        try:
+            cursor.close()
+        finally:
+            with self._turn:
+                self._active -= 1
+                self._turn.notify_all()
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

@@ -88,7 +88,7 @@ CREATE TABLE IF NOT EXISTS ragnar_state (
 );
 CREATE TABLE IF NOT EXISTS ragnar_terms (term_id INTEGER, term VARCHAR);
 CREATE TABLE IF NOT EXISTS ragnar_postings (
-    chunk_id INTEGER, length INTEGER, term_ids INTEGER[], tfs INTEGER[]
+    chunk_id INTEGER, length INTEGER, term_ids BLOB, tfs BLOB
 );
 CREATE TABLE IF NOT EXISTS ragnar_vectors (text_hash BLOB, embedding FLOAT[{dim}]);
 """

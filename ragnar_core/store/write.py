@@ -32,31 +32,27 @@ class Existing:
 def write_document(store: Store, document: Prepared, *, existing: Existing | None = None) -> Ints:
     """Adds a document, or puts it in the place of `existing`. Returns the new chunk ids, int64."""
     opened = store.opened
+    gone = np.zeros(0, np.int64) if existing is None else existing.chunk_ids
     with opened.database.writing() as cursor:
         coder = opened.cache.term_coder(cursor)
         terms = coder.encode(document.searched)
-        if existing is None and document.origin is not None and store.version == 2:
-            _refuse_twice(cursor, document.origin)
-        gone = np.zeros(0, np.int64) if existing is None else existing.chunk_ids
         _delete_chunks(cursor, store.layout, gone)
-        chunk_ids, doc_id = _numbers(cursor, store.layout, len(document), new_document=existing is None)
-        if store.version == 2:
-            if existing is None:
-                cursor.execute(
-                    "INSERT INTO documents VALUES (?, ?, ?)", [doc_id, document.origin, document.text]
-                )
-            else:
-                doc_id = existing.doc_id
-                cursor.execute("UPDATE documents SET text = ? WHERE doc_id = ?", [document.text, doc_id])
-        _insert_chunks(cursor, store, document, doc_id, chunk_ids)
-        insert_postings(cursor, chunk_ids, terms)
+        doc_id = _document_row(cursor, document, existing) if store.version == 2 else None
+        chunk_ids = _chunk_numbers(cursor, store.layout, len(document))
+        if len(document):
+            columns = _columns(store, document, doc_id, chunk_ids)
+            mine, postings = list(columns), postings_columns(terms)
+            columns.update(postings)
+            insert_arrow(
+                cursor, {store.layout.table: mine, "ragnar_postings": ["chunk_id", *postings]}, columns
+            )
         unsaved = coder.unsaved()
         _insert_terms(cursor, unsaved)
         revision = _count(cursor, len(document) - len(gone), chunk_ids)
     coder.mark_saved(len(unsaved))
-    vectors = (
-        document.vectors if document.vectors is not None else np.zeros((len(document), store.dim), np.float32)
-    )
+    vectors = document.vectors
+    if vectors is None:
+        vectors = np.zeros((len(document), store.dim), np.float32)
     opened.cache.note(Change(revision, gone, chunk_ids, np.nan_to_num(vectors), terms))
     return chunk_ids
 
@@ -103,27 +99,40 @@ def find_existing(store: Store, cursor: duckdb.DuckDBPyConnection, which: str | 
     return Existing(int(found[0]), np.array([row[0] for row in rows], np.int64))
 
 
+def postings_columns(terms: ChunkTerms) -> dict[str, pa.Array]:
+    """The columns of ragnar_postings, numbers packed into one blob a chunk: term ids as 32 bit, counts as 16 bit.
+
+    A list column would do, but DuckDB writes all earlier lists of the row group into its log with each transaction.
+    """
+    return {
+        "length": pa.array(terms.lengths),
+        "term_ids": _packed(terms.term_ids, terms.indptr, "<u4"),
+        "tfs": _packed(np.minimum(terms.tfs, 0xFFFF), terms.indptr, "<u2"),
+    }
+
+
 def insert_postings(cursor: duckdb.DuckDBPyConnection, chunk_ids: Ints, terms: ChunkTerms) -> None:
-    if not len(chunk_ids):
-        return
-    offsets = pa.array(terms.indptr.astype(np.int32))
-    insert_arrow(
-        cursor,
-        "ragnar_postings",
-        {
-            "chunk_id": pa.array(chunk_ids.astype(np.int32)),
-            "length": pa.array(terms.lengths),
-            "term_ids": pa.ListArray.from_arrays(offsets, pa.array(terms.term_ids)),
-            "tfs": pa.ListArray.from_arrays(offsets, pa.array(terms.tfs)),
-        },
-    )
+    columns = {"chunk_id": pa.array(chunk_ids.astype(np.int32)), **postings_columns(terms)}
+    insert_arrow(cursor, {"ragnar_postings": list(columns)}, columns)
 
 
-def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, columns: dict[str, pa.Array]) -> None:
+def insert_arrow(
+    cursor: duckdb.DuckDBPyConnection, tables: dict[str, list[str]], columns: dict[str, pa.Array]
+) -> None:
+    """Puts columns into tables: table -> which of them. Registering Arrow once is a good part of the cost."""
     cursor.register("ragnar_rows", pa.table(columns))
-    names = ", ".join(quote(name) for name in columns)
-    cursor.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM ragnar_rows")
+    for table, chosen in tables.items():
+        names = ", ".join(quote(name) for name in chosen)
+        cursor.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM ragnar_rows")
     cursor.unregister("ragnar_rows")
+
+
+def _packed(numbers: Any, indptr: Ints, kind: str) -> pa.Array:
+    data = np.ascontiguousarray(numbers.astype(kind))
+    offsets = (indptr * data.itemsize).astype(np.int64)
+    return pa.Array.from_buffers(
+        pa.large_binary(), len(indptr) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
 
 
 def vector_array(vectors: Floats) -> pa.Array:
@@ -136,9 +145,20 @@ def vector_array(vectors: Floats) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, dim)
 
 
-def _refuse_twice(cursor: duckdb.DuckDBPyConnection, origin: str) -> None:
-    if cursor.execute("SELECT 1 FROM documents WHERE origin = ?", [origin]).fetchone():
-        raise StoreError(f"{origin} is in the store already; use update to replace it, or delete it first")
+def _document_row(cursor: duckdb.DuckDBPyConnection, document: Prepared, existing: Existing | None) -> int:
+    if existing is not None:
+        cursor.execute("UPDATE documents SET text = ? WHERE doc_id = ?", [document.text, existing.doc_id])
+        return existing.doc_id
+    try:
+        row = cursor.execute(
+            "INSERT INTO documents (origin, text) VALUES (?, ?) RETURNING doc_id", [document.origin, document.text]
+        ).fetchone()
+    except duckdb.ConstraintException as error:
+        raise StoreError(
+            f"{document.origin} is in the store already; use update to replace it, or delete it first"
+        ) from error
+    assert row is not None
+    return int(row[0])
 
 
 def _delete_chunks(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ints) -> None:
@@ -150,26 +170,15 @@ def _delete_chunks(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids:
     cursor.unregister("ragnar_gone")
 
 
-def _numbers(
-    cursor: duckdb.DuckDBPyConnection, layout: Layout, n: int, *, new_document: bool
-) -> tuple[Ints, int | None]:
-    """Chunk ids and a document's number from the file's sequences, which R uses as well."""
-    doc_id = None
-    if new_document and layout.doc_sequence:
-        row = cursor.execute(f"SELECT nextval('{layout.doc_sequence}')").fetchone()
-        assert row is not None
-        doc_id = int(row[0])
-    ids = cursor.execute(f"SELECT nextval('{layout.chunk_sequence}') AS i FROM range(?)", [n]).fetchnumpy()[
-        "i"
-    ]
-    return np.asarray(ids, np.int64), doc_id
+def _chunk_numbers(cursor: duckdb.DuckDBPyConnection, layout: Layout, n: int) -> Ints:
+    """Ids from the file's sequence, which R uses as well."""
+    if not n:
+        return np.zeros(0, np.int64)
+    sql = f"SELECT nextval('{layout.chunk_sequence}') AS i FROM range(?)"
+    return np.asarray(cursor.execute(sql, [n]).fetchnumpy()["i"], np.int64)
 
 
-def _insert_chunks(
-    cursor: duckdb.DuckDBPyConnection, store: Store, document: Prepared, doc_id: int | None, chunk_ids: Ints
-) -> None:
-    if not len(document):
-        return
+def _columns(store: Store, document: Prepared, doc_id: int | None, chunk_ids: Ints) -> dict[str, Any]:
     table = document.table
     columns: dict[str, Any] = {"chunk_id": pa.array(chunk_ids.astype(np.int32))}
     if store.version == 2:
@@ -190,7 +199,7 @@ def _insert_chunks(
             )
     if store.dim and document.vectors is not None:
         columns["embedding"] = vector_array(document.vectors)
-    insert_arrow(cursor, store.layout.table, columns)
+    return columns
 
 
 def _extra(values: pd.Series, name: str, kind: str) -> pa.Array:
@@ -212,11 +221,8 @@ def _extra(values: pd.Series, name: str, kind: str) -> pa.Array:
 def _insert_terms(cursor: duckdb.DuckDBPyConnection, terms: Sequence[tuple[int, str]]) -> None:
     if terms:
         numbers, words = zip(*terms, strict=True)
-        insert_arrow(
-            cursor,
-            "ragnar_terms",
-            {"term_id": pa.array(numbers, pa.int32()), "term": pa.array(words, pa.string())},
-        )
+        columns = {"term_id": pa.array(numbers, pa.int32()), "term": pa.array(words, pa.string())}
+        insert_arrow(cursor, {"ragnar_terms": list(columns)}, columns)
 
 
 def _count(cursor: duckdb.DuckDBPyConnection, change: int, new_ids: Ints) -> int:
