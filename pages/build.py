@@ -4,121 +4,191 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pandas as pd
 import streamlit as st
 
-from pages.shared import workspace
+from pages.shared import building, workspace
+from pages.shared.building import Estimate, ExtraColumn, Plan
 from pages.shared.jobs import Job, job_progress, manager
+from pages.shared.model_form import Choice, model_form
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
-from ragnar_core import (
-    ChunkSettings,
-    MarkdownDocument,
-    Store,
-    default_available,
-    embed_default,
-    embed_static,
-    markdown_chunk,
-)
+from ragnar_core import ChunkSettings, MarkdownDocument
 
 through_navigation()
 header(
     "Build",
     "Documents are chunked, embedded and indexed into one DuckDB file. You can leave this page meanwhile.",
 )
-
-MODELS = {
-    "bge-small-en-v1.5 (built in)": embed_default,
-    "wordllama (built in, fast, less exact)": embed_static,
-}
-# Measured on one 2-core machine: chunks of 1,600 characters a second.
-SPEED = {"bge-small-en-v1.5 (built in)": 6.0, "wordllama (built in, fast, less exact)": 1400.0}
-
-
-def build(job: Job, name: str, model: str, documents: list[MarkdownDocument], settings: ChunkSettings):
-    path = workspace.store_path(name)
-    job.report(0, len(documents), "opening the store")
-    if path.exists():
-        store = workspace.stores().get(name)
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        store = Store.create(path, MODELS[model](), name=name)
-        workspace.stores().put(name, store)
-    return store.ingest(documents, settings=settings, progress=job.report, cancel=job.cancel)
+NEW = "A new store"
 
 
 def form() -> None:
-    shelf = workspace.shelf()
-    documents = {entry.origin: entry.document for entry in shelf.entries()}
-    own = workspace.store_names()[1:]
+    documents = {entry.origin: entry.document for entry in workspace.shelf().entries()}
     settings: ChunkSettings = st.session_state.get("chunk_settings") or ChunkSettings()
-
     where, what = st.columns(2, gap="large")
     with where:
-        target = st.selectbox("Store", ["New store", *own], key="build_target", persist_state="session")
-        if target == "New store":
-            name = st.text_input(
-                "Name of the new store", "my-documents", key="build_name", persist_state="session"
-            ).strip()
-            model = st.selectbox("Embedding model", list(MODELS), key="build_model", persist_state="session")
-        else:
-            name, model = target, None
-            st.caption(f"Model of this store: {plain(workspace.stores().get(name).embedder.label)}")
+        target = st.selectbox(
+            "Store", [NEW, *workspace.store_names()[1:]], key="build_target", persist_state="session"
+        )
+        name, title, version, choice = new_store() if target == NEW else (target, None, 2, None)
+        if choice is None:
+            existing(name)
     with what:
         chosen = st.multiselect("Documents", list(documents), list(documents), key="build_documents")
-        st.markdown(
-            f"Chunks: target **{settings.target_size:,}** characters, overlap **{settings.target_overlap:.0%}**"
-        )
-        st.page_link("pages/chunking.py", label="Change on the Chunking page", icon=":material/content_cut:")
+        chunk_line(settings)
+        columns = extra_columns(name, target == NEW)
     if not documents:
         st.info("There are no documents to build from yet.", icon=":material/description:")
         st.page_link("pages/documents.py", label="Add documents", icon=":material/arrow_forward:")
         return
-
+    picked = tuple(documents[origin] for origin in chosen)
     with workspace.page_errors():
-        taken = target == "New store" and workspace.store_path(name).exists()
-        picked = [documents[origin] for origin in chosen]
-        count, characters = chunk_count(tuple((d.hash, d.text) for d in picked), settings)
-        speed = SPEED.get(model or "", 6.0)
-        st.markdown(
-            f"**{count:,} chunks** from {len(picked):,} documents, about {characters // 4:,} tokens to embed, "
-            f"about {timedelta(seconds=round(count / speed) + 1)} on a machine like the one it was measured on."
+        plan = Plan(name, target == NEW, picked, settings, title, version, columns)
+        cost(picked, settings, choice)
+        start(plan, choice)
+    as_python(plan, choice)
+
+
+def new_store() -> tuple[str, str | None, int, Choice]:
+    name = st.text_input(
+        "Name of the new store", "my-documents", key="build_name", persist_state="session"
+    ).strip()
+    choice = model_form()
+    with st.popover("Title and schema", icon=":material/tune:"):
+        title = st.text_input("Title, for people", key="build_title", persist_state="session").strip() or None
+        version = st.selectbox(
+            "Schema version",
+            [2, 1],
+            key="build_version",
+            persist_state="session",
+            help="2 keeps documents and ranges; 1 is ragnar's older flat table of chunks.",
         )
-        problem = default_available() if model and model.startswith("bge") else None
-        if problem:
-            st.error(plain(problem), icon=":material/error:")
-        if taken:
-            st.warning(
-                f"A store “{plain(name)}” is there already. Pick it in the list to add to it, or choose another name."
-            )
-        if st.button(
-            "Build",
-            type="primary",
-            icon=":material/construction:",
-            disabled=bool(problem or taken or not picked or not name),
-        ):
-            manager().start(
-                "build",
-                f"Building {name}",
-                f"build:{name}",
-                lambda job: build(job, name, model or "", picked, settings),
-            )
-            st.session_state["building"] = name
-            st.rerun()
-    copy_as_python(
-        "from ragnar_core import Store, embed_default, read_as_markdown\n\n"
-        f"with Store.create({str(workspace.store_path(name) if name else 'store.duckdb')!r}, embed_default()) as store:\n"
-        '    store.ingest([read_as_markdown("report.pdf")])\n'
+    return name, title, version, choice
+
+
+def existing(name: str) -> None:
+    with workspace.page_errors():
+        store = workspace.stores().get(name)
+        counts = store.counts()
+        model = store.embedder.label
+    st.caption(f"{counts.documents:,} documents · {counts.chunks:,} chunks · model {plain(model)}")
+    st.caption("Documents with the same origin are replaced; unchanged ones are left alone and cost nothing.")
+
+
+def chunk_line(settings: ChunkSettings) -> None:
+    size = "unbounded" if settings.target_size is None else f"{settings.target_size:,}"
+    st.markdown(f"Chunks of about **{size} {settings.unit}**, overlap **{settings.target_overlap:.0%}**")
+    st.page_link("pages/chunking.py", label="Change on the Chunking page", icon=":material/content_cut:")
+
+
+def extra_columns(name: str, new: bool) -> tuple[ExtraColumn, ...]:
+    """Columns to filter by later: for a new store any, for one that is there the ones it has."""
+    if not new:
+        with workspace.page_errors():
+            known = workspace.stores().get(name).extra_cols
+        if not known:
+            return ()
+        st.caption("Values of the extra columns for these documents")
+        values = {column: st.text_input(column, key=f"extra_{column}") for column in known}
+        return tuple(ExtraColumn(column, "text", value or None) for column, value in values.items())
+    with st.expander("Extra columns", icon=":material/view_column:"):
+        st.caption(
+            "A column that every chunk gets, to filter by when searching; with the value for these documents."
+        )
+        empty = pd.DataFrame(
+            {"column": pd.Series(dtype=str), "type": pd.Series(dtype=str), "value": pd.Series(dtype=str)}
+        )
+        table = st.data_editor(
+            empty,
+            num_rows="dynamic",
+            hide_index=True,
+            width="stretch",
+            key="build_columns",
+            column_config={"type": st.column_config.SelectboxColumn(options=building.TYPES, default="text")},
+        )
+    rows = table.dropna(subset=["column"]).to_dict("records")
+    return tuple(
+        ExtraColumn(
+            row["column"].strip(),
+            row["type"] or "text",
+            building.value_of(row["value"], row["type"] or "text", row["column"]),
+        )
+        for row in rows
+        if row["column"].strip()
     )
 
 
-@st.cache_data(show_spinner="Counting chunks …", max_entries=20)
-def chunk_count(texts: tuple[tuple[str, str], ...], settings: ChunkSettings) -> tuple[int, int]:
-    """How many chunks, and how many characters go to the model with them."""
-    chunks = characters = 0
-    for _, text in texts:
-        made = markdown_chunk(text, **settings.to_dict())
-        chunks += len(made)
-        characters += int((made.table["end"] - made.table["start"]).sum())
-    return chunks, characters
+@st.cache_data(show_spinner="Counting chunks …", max_entries=2000)
+def _chunked(digest: str, settings: ChunkSettings, _text: str) -> tuple[int, int]:
+    return building.chunked(_text, settings)
+
+
+def cost(documents: tuple[MarkdownDocument, ...], settings: ChunkSettings, choice: Choice | None) -> None:
+    speed = choice.characters_a_second if choice else None
+    made = building.estimate(
+        [_chunked(d.hash, settings, d.text) for d in documents], speed, choice.price if choice else 0.0
+    )
+    grid = st.grid(4, min_column_width=140)
+    grid.metric("Documents", f"{len(documents):,}", border=True)
+    grid.metric("Chunks", f"{made.chunks:,}", border=True)
+    grid.metric(
+        "Tokens, about",
+        f"{made.tokens:,}",
+        border=True,
+        help="Characters of the chunks with their context over four: a rule of thumb for English.",
+    )
+    grid.metric(
+        "Time, about" if not made.dollars else "Cost, about",
+        _time_or_cost(made),
+        border=True,
+        help="From the speed measured on one 2-core machine. Unchanged chunks cost nothing.",
+    )
+
+
+def _time_or_cost(made: Estimate) -> str:
+    if made.dollars:
+        return f"${made.dollars:,.2f}" if made.dollars >= 0.01 else "under $0.01"
+    return str(timedelta(seconds=round(made.seconds) + 1)) if made.seconds is not None else "not known"
+
+
+def start(plan: Plan, choice: Choice | None) -> None:
+    taken = plan.create and bool(plan.name) and workspace.store_path(plan.name).exists()
+    problem = choice.problem if choice else None
+    if problem:
+        st.error(plain(problem), icon=":material/error:")
+    if taken:
+        st.warning(
+            f"A store “{plain(plan.name)}” is there already: pick it in the list to add to it, or choose another name."
+        )
+    if not plan.name:
+        st.warning("The new store needs a name.")
+    if not plan.documents:
+        st.warning("Choose at least one document.")
+    blocked = bool(problem or taken or not plan.documents or not plan.name)
+    if st.button("Build", type="primary", icon=":material/construction:", disabled=blocked):
+        embedder = choice.make() if choice else None
+        stores = workspace.stores()
+        manager().start(
+            "build",
+            f"Building {plain(plan.name)}",
+            f"build:{plan.name}",
+            lambda job: building.build(job, plan, embedder, stores),
+        )
+        st.session_state["building"] = plan.name
+        st.rerun()
+
+
+def as_python(plan: Plan, choice: Choice | None) -> None:
+    location = str(workspace.store_path(plan.name)) if plan.name else "store.duckdb"
+    opened = (
+        f"Store.create({location!r}, embed_default())"
+        if plan.create
+        else f"Store.connect({location!r}, read_only=False)"
+    )
+    copy_as_python(
+        "from ragnar_core import Store, embed_default, markdown_chunk, read_as_markdown\n\n"
+        f'document = read_as_markdown("report.pdf")\nwith {opened} as store:\n    store.update({plan.settings.as_python()})\n'
+    )
 
 
 def runs() -> None:
@@ -126,31 +196,8 @@ def runs() -> None:
     if any(job.active for job in jobs):
         running()
     for job in jobs:
-        if job.active:
-            continue
-        job_progress(job, key=f"job_{job.id}")
-        if job.state in ("done", "cancelled"):
+        if not job.active:
             outcome(job)
-
-
-def outcome(job: Job) -> None:
-    name, summary = job.key.removeprefix("build:"), job.result
-    with st.container(border=True):
-        st.markdown(f":material/check_circle: **{plain(name)}**: {plain(str(summary))} ({job.seconds:.0f} s)")
-        for origin, reason in summary.failed:
-            st.markdown(f":red[Not stored:] {plain(origin)}: {plain(reason)}")
-        with st.container(horizontal=True):
-            if st.button(
-                "Compare in this store",
-                key=f"open_{job.id}",
-                icon=":material/compare_arrows:",
-                type="primary",
-            ):
-                workspace.open_next(name)
-                st.switch_page("pages/compare.py", query_params={"store": name})
-            if st.button("Dismiss", key=f"dismiss_{job.id}"):
-                manager().forget(job)
-                st.rerun()
 
 
 @st.fragment(run_every=0.5)
@@ -162,6 +209,31 @@ def running() -> None:
         st.rerun()
     for job in active:
         job_progress(job, key=f"job_{job.id}")
+
+
+def outcome(job: Job) -> None:
+    name = job.key.removeprefix("build:")
+    with st.container(border=True):
+        job_progress(job, key=f"job_{job.id}")
+        if job.result is not None:
+            st.markdown(
+                f":material/check_circle: **{plain(name)}**, {plain(job.result.sentence)} ({job.seconds:.0f} s)"
+            )
+            for origin, reason in job.result.failed[:50]:
+                st.markdown(f":red[Not stored:] {plain(origin)}: {plain(reason)}")
+        with st.container(horizontal=True):
+            ready = name in workspace.store_names()
+            if ready and st.button(
+                "Compare in this store",
+                key=f"open_{job.id}",
+                icon=":material/compare_arrows:",
+                type="primary",
+            ):
+                workspace.open_next(name)
+                st.switch_page("pages/compare.py", query_params={"store": name})
+            if st.button("Dismiss", key=f"dismiss_{job.id}"):
+                manager().forget(job)
+                st.rerun()
 
 
 runs()

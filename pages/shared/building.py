@@ -1,0 +1,183 @@
+"""The work behind the Build page: what a build will cost, and the job that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import pandas as pd
+
+from pages.shared.jobs import Job
+from pages.shared.workspace import OpenStores, store_path
+from ragnar_core import (
+    Boundaries,
+    Chunks,
+    ChunkSettings,
+    Embedder,
+    MarkdownDocument,
+    RagnarError,
+    Store,
+    StoreError,
+)
+
+# A rule of thumb for English; other scripts need more tokens a character.
+CHARACTERS_A_TOKEN = 4.0
+TYPES = ("text", "integer", "number", "boolean", "date")
+_SQL_TYPES = {
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+}
+
+
+@dataclass(frozen=True)
+class ExtraColumn:
+    """A column of a store, and the value that the documents of this build get in it."""
+
+    name: str
+    kind: str
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a build needs. `create` is False for a store that is there already."""
+
+    name: str
+    create: bool
+    documents: tuple[MarkdownDocument, ...]
+    settings: ChunkSettings
+    title: str | None = None
+    version: int = 2
+    columns: tuple[ExtraColumn, ...] = ()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What will be done: `characters` counts context and overlap; `seconds` is None where the speed is not known."""
+
+    chunks: int
+    characters: int
+    tokens: int
+    seconds: float | None
+    dollars: float
+
+
+@dataclass
+class Outcome:
+    """What a build did."""
+
+    inserted: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    chunks_embedded: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    stopped: bool = False
+
+    @property
+    def sentence(self) -> str:
+        parts = [
+            (self.inserted, "new"),
+            (self.replaced, "replaced"),
+            (self.unchanged, "unchanged"),
+            (len(self.failed), "failed"),
+        ]
+        said = ", ".join(f"{count:,} {what}" for count, what in parts if count) or "nothing to do"
+        return f"documents: {said}; {self.chunks_embedded:,} chunks embedded"
+
+
+def estimate(chunked: Sequence[tuple[int, int]], characters_a_second: float | None, price: float) -> Estimate:
+    """From (chunks, characters) of each document; `price` is USD a million tokens."""
+    chunks, characters = sum(c for c, _ in chunked), sum(n for _, n in chunked)
+    tokens = round(characters / CHARACTERS_A_TOKEN)
+    seconds = characters / characters_a_second if characters_a_second else None
+    return Estimate(chunks, characters, tokens, seconds, tokens / 1e6 * price)
+
+
+def chunked(text: str, settings: ChunkSettings) -> tuple[int, int]:
+    """How many chunks a text gives, and how many characters of them go to the model."""
+    table = Boundaries.of(text).chunk(settings).table
+    return len(table), int((table["end"] - table["start"]).sum() + table["context"].str.len().sum())
+
+
+def with_columns(chunks: Chunks, columns: Sequence[ExtraColumn]) -> Chunks | pd.DataFrame:
+    """The chunks with each column's value in every row."""
+    for column in columns:
+        chunks.table[column.name] = column.value
+    return chunks
+
+
+def column_types(columns: Sequence[ExtraColumn]) -> dict[str, str]:
+    """Raises StoreError for a type that is not in TYPES."""
+    for column in columns:
+        if column.kind not in _SQL_TYPES:
+            raise StoreError(f"{column.name}: the type {column.kind!r} is not one of {', '.join(TYPES)}.")
+    return {column.name: _SQL_TYPES[column.kind] for column in columns}
+
+
+def value_of(text: str | None, kind: str, name: str) -> Any:
+    """The typed value a person wrote; None for nothing. Raises StoreError when it is not of its type."""
+    if text is None or not str(text).strip():
+        return None
+    given = str(text).strip()
+    try:
+        return _READERS[kind](given)
+    except (ValueError, KeyError):
+        raise StoreError(
+            f"The value {given!r} of the extra column {name!r} is not of the type {kind}."
+        ) from None
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "integer": int,
+    "number": float,
+    "boolean": lambda text: {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+        text.lower()
+    ],
+    "date": date.fromisoformat,
+}
+
+
+def build(job: Job, plan: Plan, embedder: Embedder | None, stores: OpenStores) -> Outcome:
+    """Chunk, embed and store each document of a plan; a failed one is named and does not stop the others.
+
+    `embedder` is the model of a new store, or None to use that of the store that is there.
+    """
+    job.report(0, len(plan.documents), "opening the store")
+    if plan.create:
+        path = store_path(plan.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store = Store.create(
+            path,
+            embedder,
+            name=plan.name,
+            title=plan.title,
+            version=plan.version,
+            extra_cols=column_types(plan.columns) or None,
+        )
+        stores.put(plan.name, store)
+    else:
+        store = stores.get(plan.name)
+    outcome = Outcome()
+    for number, document in enumerate(plan.documents):
+        if job.cancel.is_set():
+            outcome.stopped = True
+            break
+        job.report(number, len(plan.documents), document.origin or "")
+        try:
+            chunks = with_columns(Boundaries.of(document).chunk(plan.settings), plan.columns)
+            result = store.update(chunks)
+            outcome.inserted += result.inserted
+            outcome.replaced += result.replaced
+            outcome.unchanged += result.unchanged
+            outcome.chunks_embedded += result.chunks_embedded
+        except RagnarError as error:
+            outcome.failed.append((document.origin or "", str(error)))
+        job.report(number + 1, len(plan.documents))
+    job.problems = outcome.failed
+    return outcome
