@@ -43,8 +43,13 @@ def plan_cuts(
     wanted = np.unique(np.concatenate((starts, ends)))
     reach = units.reach(wanted, max(settings.snap_distance, 0))
     if settings.strategy == "anchored":
-        reach[np.isin(wanted, starts)] = 0
+        # Starts are where they should be, and an end must not move as far as the next chunk's start.
+        shared = units.reach(wanted, (settings.target_size or 0) * settings.target_overlap)
+        reach = np.where(np.isin(wanted, starts), 0, np.minimum(reach, shared / 2))
     cuts = snap(wanted, reach, _tiers(boundaries, settings), length)
+    # ICU ends a sentence at every line end; a person would not.
+    line = (cuts.kind == CUT_KINDS.index("sentence")) & np.isin(cuts.position, boundaries.line_starts)
+    cuts.kind[line] = CUT_KINDS.index("line")
     if settings.keep_whole or reach.min() >= LONGEST_USUAL_CLUSTER:
         cuts = _between_graphemes(boundaries, cuts, units.reach(wanted, settings.target_size or np.inf))
     return starts, ends, cuts
@@ -82,9 +87,12 @@ def _anchored_targets(
     size, shared = settings.target_size, settings.target_size * settings.target_overlap
     stride = size - shared
     candidates, strength = _ranked(boundaries)
-    chosen = anchors(
-        boundaries.document.text, candidates, strength, units.units(candidates), KEPT_APART * stride
-    )
+    places = units.units(candidates)
+    chosen = anchors(boundaries.document.text, candidates, strength, places, KEPT_APART * stride)
+    # A few words at the start or the end of a segment are no chunk.
+    segment = np.searchsorted(first, candidates, "right") - 1
+    for_start, for_end = places - units.units(first)[segment], units.units(last)[segment] - places
+    chosen &= np.minimum(for_start, for_end) >= KEPT_APART * stride
     starts = np.unique(np.concatenate((candidates[chosen], first)))
     gaps = np.append(units.units(starts), units.units(last[-1:]))
     targets = np.unique(units.positions(divide_gaps(gaps, stride)))
