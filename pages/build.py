@@ -230,7 +230,7 @@ def outcome(job: Job) -> None:
                 type="primary",
             ):
                 workspace.open_next(name)
-                st.switch_page("pages/compare.py", query_params={"store": name})
+                st.switch_page("pages/compare.py")
             if st.button("Dismiss", key=f"dismiss_{job.id}"):
                 manager().forget(job)
                 st.rerun()

@@ -80,4 +80,4 @@ def show(columns: list[Column], *, query: str, key: str, store: str) -> None:
     if action and "inspect" in action:
         workspace.open_next(store)
         st.session_state["inspect_chunk"] = int(action["inspect"])
-        st.switch_page("pages/inspect.py", query_params={"store": store})
+        st.switch_page("pages/inspect.py")
