@@ -17,6 +17,7 @@ from ragnar_core.retrieval.scoring import (
     Rows,
     inverse_document_frequency,
     rank_of_row,
+    rounded,
     saturation,
 )
 from ragnar_core.retrieval.search import SearchSettings
@@ -231,11 +232,11 @@ def _counts(postings: PostingsTable, term: str, row: int) -> tuple[int, int]:
 
 def rank_in_scores(ready: Prepared, row: int) -> int | None:
     """The row's place (from 1) in the BM25 ranking, or None where it is not in it."""
-    score = ready.scores[row]
+    score = rounded(ready.scores[row : row + 1])[0]
     if score <= 0 or not _let_through(ready.allowed, row):
         return None
     rows = np.arange(len(ready.scores)) if ready.allowed is None else ready.allowed
-    scores = ready.scores[rows]
+    scores = rounded(ready.scores[rows])
     return int(np.count_nonzero((scores > score) | ((scores == score) & (rows < row)))) + 1
 
 

@@ -20,7 +20,7 @@ def fetch_rows(store: Store, chunk_ids: NDArray[np.int64]) -> dict[str, Any]:
     """The columns of ``store.fetch(chunk_ids)`` by name, in that order; chunks that are gone have no row."""
     if store.layout.version == 1 or not 0 < len(chunk_ids) <= FEW:
         table = store.fetch(chunk_ids)
-        return {str(name): table[name].array for name in table.columns}
+        return {str(name): table[name] for name in table.columns}
     layout, extra = store.layout, list(store.extra_cols)
     wanted = [int(number) for number in chunk_ids]
     names = "".join(', "' + name.replace('"', '""') + '"' for name in extra)
@@ -56,8 +56,8 @@ def fetch_rows(store: Store, chunk_ids: NDArray[np.int64]) -> dict[str, Any]:
         "text": _strings(texts),
     }
     if extra:
-        frame = frame_of(table.select(extra)).iloc[order]
-        columns |= {name: frame[name].array for name in extra}
+        frame = frame_of(table.select(extra)).iloc[order].reset_index(drop=True)
+        columns |= {name: frame[name] for name in extra}
     return columns
 
 

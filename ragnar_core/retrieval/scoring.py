@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 VSS_METHODS = ("cosine_distance", "euclidean_distance", "negative_inner_product")
 FLOAT32_STEP = 2.0**-24
 BLOCK = 8192
+SCORE_STEP = 1e-12
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,11 @@ def saturation(
     return frequency * (k + 1) / (frequency + norm)
 
 
+def rounded(scores: Floats) -> Floats:
+    """Scores to 12 decimals: sums that are equal on paper are then equal, so that ties break by chunk_id."""
+    return np.round(scores, 12)
+
+
 def rank_scores(scores: Floats, top_k: int, allowed: Rows | None = None) -> Ranking:
     """The ``top_k`` rows with the highest scores above 0; ties go to the lower row."""
     if allowed is None:
@@ -176,7 +182,8 @@ def rank_scores(scores: Floats, top_k: int, allowed: Rows | None = None) -> Rank
         rows, values = allowed[hit], values[hit]
     if len(rows) > top_k:
         kth = np.partition(values, len(values) - top_k)[len(values) - top_k]
-        keep = np.flatnonzero(values >= kth)
+        keep = np.flatnonzero(values >= kth - 2 * SCORE_STEP)
         rows, values = rows[keep], values[keep]
+    values = rounded(values)
     order = np.lexsort((rows, -values))[:top_k]
     return Ranking(rows[order].astype(np.int64), values[order])
