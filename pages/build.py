@@ -229,8 +229,7 @@ def outcome(job: Job) -> None:
                 icon=":material/compare_arrows:",
                 type="primary",
             ):
-                workspace.open_next(name)
-                st.switch_page("pages/compare.py")
+                workspace.go("pages/compare.py", store=name)
             if st.button("Dismiss", key=f"dismiss_{job.id}"):
                 manager().forget(job)
                 st.rerun()

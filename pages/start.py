@@ -40,7 +40,7 @@ def first_look() -> None:
             st.button(example, key=f"example_{example}", on_click=_ask, args=(example,))
     query = (asked or "").strip() or EXAMPLES[0]
     if full:
-        st.switch_page("pages/compare.py", query_params={"q": query})
+        workspace.go("pages/compare.py", store=workspace.SAMPLE, q=query)
     with workspace.page_errors():
         columns = results.search(
             workspace.stores().get(workspace.SAMPLE), query, methods=("vss", "bm25"), top_k=3

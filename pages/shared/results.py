@@ -78,6 +78,5 @@ def show(columns: list[Column], *, query: str, key: str, store: str) -> None:
     """Draw the columns; a wish to see a passage in Inspect is followed."""
     action = rank_compare(columns, query=query, key=key)
     if action and "inspect" in action:
-        workspace.open_next(store)
         st.session_state["inspect_chunk"] = int(action["inspect"])
-        st.switch_page("pages/inspect.py")
+        workspace.go("pages/inspect.py", store=store)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import streamlit as st
 
@@ -97,6 +98,15 @@ def current_name() -> str:
 def open_next(name: str) -> None:
     """Make `name` the open store from the next run on (the picker's own key cannot be set once it is drawn)."""
     st.session_state["open_next"] = name
+
+
+def go(page: str, *, store: str | None = None, **params: str) -> NoReturn:
+    """Open another page with `params` in its URL, on `store` or the one that is open.
+
+    `st.switch_page` refuses to touch parameters that widgets are bound to, so the store goes through the picker.
+    """
+    open_next(store or current_name())
+    st.switch_page(page, query_params=params)
 
 
 @contextmanager
