@@ -81,7 +81,9 @@ def embed_files(
         config |= {name: given[name] for name in ("tokenizer",) if given[name] is not None}
         _require_file(words, weights)
         return StaticEmbedder(
-            label, config, lambda: _once((str(weights), str(words)), lambda: StaticModel(weights, words))
+            label,
+            config,
+            lambda: _once((str(weights), str(words)), lambda: StaticModel(weights, words, drop_unknown=True)),
         )
     config |= {name: value for name, value in given.items() if value is not None}
     if kind == "torch":

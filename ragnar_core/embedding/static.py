@@ -29,7 +29,7 @@ _BATCH_TEXTS = 256
 class StaticModel:
     """Token table float32 `(tokens, dim)`, optional weight and row number for each token, and tokenizer."""
 
-    def __init__(self, weights: Path, tokenizer: Path) -> None:
+    def __init__(self, weights: Path, tokenizer: Path, *, drop_unknown: bool = False) -> None:
         try:
             from tokenizers import Tokenizer
         except ImportError as error:
@@ -41,6 +41,7 @@ class StaticModel:
             raise EmbedError(f"The tokenizer {tokenizer} cannot be loaded: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        self._unknown = _unknown_token(tokenizer, self._tokenizer) if drop_unknown else None
         table = tensors.get("embeddings")
         if table is None:
             tables = [tensor for tensor in tensors.values() if tensor.ndim == 2]
@@ -54,8 +55,12 @@ class StaticModel:
 
     def tokens(self, texts: Sequence[str]) -> list[IntArray]:
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        # A text of unknown characters only may have no token; token 0 is the unknown token by convention.
-        return [np.asarray(e.ids or [0], dtype=np.int64) for e in encodings]
+        ids = [np.asarray(e.ids, dtype=np.int64) for e in encodings]
+        if self._unknown is not None:
+            ids = [some[some != self._unknown] for some in ids]
+        # A text of unknown characters only has the vector of the unknown token rather than none.
+        nothing = np.array([self._unknown or 0], dtype=np.int64)
+        return [some if len(some) else nothing for some in ids]
 
     def vectors(self, texts: Sequence[str]) -> FloatArray:
         """Float32 `(n, dim)`, each row of length 1."""
@@ -102,6 +107,15 @@ class StaticEmbedder(Embedder):
                 raise EmbedCancelledError(f"Embedding was stopped after {start} of {len(texts)} texts.")
             batch = texts[start : start + _BATCH_TEXTS]
             yield range(start, start + len(batch)), model.vectors(batch)
+
+
+def _unknown_token(path: Path, tokenizer: Any) -> int | None:
+    """The number of the unknown token, which `tokenizer.json` names by text (or, in unigram models, by number)."""
+    model = json.loads(path.read_text(encoding="utf-8")).get("model") or {}
+    if isinstance(model.get("unk_id"), int):
+        return int(model["unk_id"])
+    found: int | None = tokenizer.token_to_id(model["unk_token"]) if model.get("unk_token") else None
+    return found
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:
