@@ -194,9 +194,17 @@ def _failing(store: Store, number: int, settings: SearchSettings) -> str:
     parts = parsed.tree.parts if isinstance(parsed.tree, All) else (parsed.tree,)
     failed = [Filter(part) for part in parts if not Filter(part).bind(columns).matches(chunk)]
     names = dict.fromkeys(name for part in failed for name in part.columns)
-    values = ", ".join(f"{name} is {chunk.get(name)!r}" for name in names if name != "text")
+    values = ", ".join(f"{name} is {_shown(chunk[name])}" for name in names if name != "text")
     asked = " and ".join(sentence(part.tree) for part in failed)
     return f"the filter asks for: {asked}" + (f"; its {values}" if values else "")
+
+
+def _shown(value: Any) -> str:
+    if hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, list) and pd.isna(value):
+        return "missing"
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def _unmatched(settings: SearchSettings, explained: Explanation) -> Reason | None:

@@ -34,10 +34,7 @@ def chunks_deoverlap(store: Store, chunks: pd.DataFrame, *, touching: bool = Fal
     Raises:
         RetrievalError: the store is of version 1 (its chunks have no ranges), or a needed column is missing.
     """
-    if getattr(store, "version", 2) < 2:
-        raise RetrievalError(
-            "chunks of a version 1 store have no positions and cannot be merged; use deoverlap=False"
-        )
+    check_mergeable(store)
     missing = [name for name in ("doc_id", "chunk_id", "start", "end") if name not in chunks.columns]
     if missing:
         raise RetrievalError(
@@ -47,6 +44,13 @@ def chunks_deoverlap(store: Store, chunks: pd.DataFrame, *, touching: bool = Fal
     chunks = chunks.drop_duplicates("chunk_id").reset_index(drop=True)
     order, group = passage_groups(chunks, touching=touching)
     return _merged(store, chunks, order, group)
+
+
+def check_mergeable(store: Store) -> None:
+    if store.version < 2:
+        raise RetrievalError(
+            "chunks of a version 1 store have no positions and cannot be merged; use deoverlap=False"
+        )
 
 
 def passage_groups(

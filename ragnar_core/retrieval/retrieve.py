@@ -68,7 +68,7 @@ def retrieve(
     queries = [check_text(one) for one in ([query] if isinstance(query, str) else query)]
     if not queries:
         raise RetrievalError("the list of queries is empty; give at least one")
-    deoverlap = deoverlap and getattr(store, "version", 2) >= 2
+    deoverlap = deoverlap and store.version >= 2
     ready = [
         prepare(
             store,

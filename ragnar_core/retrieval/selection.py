@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragnar_core.errors import RetrievalError
-from ragnar_core.retrieval.deoverlap import chunks_deoverlap
+from ragnar_core.retrieval.deoverlap import check_mergeable, chunks_deoverlap
 from ragnar_core.retrieval.query import hits_table, rows_of
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ def select(store: Store, ranker: Ranker, top_k: int, selection: Selection) -> pd
     if selection.is_plain:
         found = ranker(top_k)
         return hits_table(store, found.chunk_ids, found.columns)
+    if selection.deoverlap:
+        check_mergeable(store)
     depth = max(MMR_POOL, 4 * top_k)
     while True:
         found = ranker(depth)

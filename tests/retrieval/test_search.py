@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ragnar_core.errors import FilterError, RetrievalError
+from ragnar_core.retrieval import (
+    SearchSettings,
+    Selection,
+    retrieve,
+    retrieve_bm25,
+    retrieve_hybrid,
+    retrieve_vss,
+    search,
+    search_batch,
+)
+from ragnar_core.store import Store
+
+SETTINGS = SearchSettings(
+    mode="hybrid",
+    top_k=7,
+    weights=(2, 1),
+    filter='category == "news"',
+    fusion="weighted_scores",
+    selection=Selection(per_document=2),
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "function"),
+    [("vss", retrieve_vss), ("bm25", retrieve_bm25), ("hybrid", retrieve_hybrid), ("union", retrieve)],
+)
+def test_a_mode_is_a_function(fruit: Store, mode: str, function: Any) -> None:
+    found = search(fruit, "apple fig", SearchSettings(mode=mode, top_k=4))
+    pd.testing.assert_frame_equal(found, function(fruit, "apple fig", top_k=4))
+
+
+def test_settings_survive_json_and_say_only_what_differs() -> None:
+    assert SearchSettings().to_dict() == {}
+    plain = SETTINGS.to_dict()
+    assert SearchSettings.from_dict(json.loads(json.dumps(plain))) == SETTINGS
+    assert plain["weights"] == [2.0, 1.0]
+    assert "k" not in plain
+    as_text = SearchSettings(filter={"category": ["a", "b"]}).to_dict()
+    assert as_text == {"filter": 'category in ["a", "b"]'}
+
+
+def test_the_same_in_python(fruit: Store) -> None:
+    line = SETTINGS.as_python('apple "fig"')
+    assert line == (
+        "retrieve_hybrid(store, 'apple \"fig\"', top_k=7, weights=(2.0, 1.0), fusion='weighted_scores', "
+        "filter='category == \"news\"', selection=Selection(deoverlap=False, touching=False, per_document=2, "
+        "drop_duplicates=False, mmr=None))"
+    )
+    names = {"retrieve_hybrid": retrieve_hybrid, "Selection": Selection, "store": fruit}
+    pd.testing.assert_frame_equal(eval(line, names), search(fruit, 'apple "fig"', SETTINGS))
+    assert SearchSettings(mode="union").as_python("x") == "retrieve(store, 'x')"
+
+
+def test_a_mode_tells_which_settings_matter() -> None:
+    assert SearchSettings(mode="vss").applies("min_similarity")
+    assert not SearchSettings(mode="vss").applies("k")
+    assert SearchSettings(mode="hybrid").applies("rrf_k")
+    assert not SearchSettings(mode="hybrid", fusion="weighted_scores").applies("rrf_k")
+
+
+def test_a_batch_is_each_query_in_order(fruit: Store) -> None:
+    queries = ["apple", "fig grape", " "]
+    for mode in ("vss", "bm25", "hybrid", "union"):
+        settings = SearchSettings(mode=mode, top_k=5)
+        found = search_batch(fruit, queries, settings)
+        assert [len(one) for one in found][2] == 0
+        for query, one in zip(queries, found, strict=True):
+            pd.testing.assert_frame_equal(one, search(fruit, query, settings))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "dense"}, "use one of vss, bm25, hybrid, union"),
+        ({"top_k": 0}, "top_k must be"),
+        ({"weights": (0, 0)}, "not both 0"),
+        ({"limit": -1}, "limit must be"),
+        ({"b": 2}, "b must be"),
+    ],
+)
+def test_settings_out_of_range_are_said_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RetrievalError, match=message):
+        SearchSettings(**options)
+
+
+def test_a_filter_that_does_not_parse_and_an_unknown_setting() -> None:
+    with pytest.raises(FilterError, match="needs a value"):
+        SearchSettings(filter="year >=")
+    with pytest.raises(RetrievalError, match="setting 'topk' is unknown; the settings are b, candidates"):
+        SearchSettings.from_dict({"topk": 3})
