@@ -77,14 +77,22 @@ class Cache:
             if len(self._notes) > _MOST_NOTES:
                 self._catch_up()
 
-    def forget(self, revision: int | None = None) -> None:
-        """After a change that is no list of chunks: a new model, other analyzer options."""
+    def forget_tables(self, revision: int) -> None:
+        """After a change that is no list of chunks; the tables are read anew when they are asked for."""
         with self._lock:
-            if revision is not None:
-                self.revision = revision
+            self.revision = revision
             self._notes.clear()
             self._vectors = self._postings = None
+
+    def forget(self, revision: int) -> None:
+        """After other analyzer options or another model."""
+        with self._lock:
+            self.forget_tables(revision)
             self.coder = None
+
+    def standing_still(self) -> AbstractContextManager[bool]:
+        """While it is entered no table is read, so that terms and postings change together."""
+        return self._lock
 
     def vectors(self, open_snapshot: Snapshot) -> VectorTable:
         with self._lock:
@@ -286,7 +294,11 @@ def _blobs(part: pa.Array, kind: str) -> tuple[Ints, NDArray[np.generic]]:
     part = part.cast(pa.large_binary())
     _, offsets, data = part.buffers()
     ends = np.frombuffer(offsets, np.int64)[part.offset : part.offset + len(part) + 1]
-    packed = np.frombuffer(data, np.uint8)[int(ends[0]) : int(ends[-1])] if data is not None else np.zeros(0, np.uint8)
+    packed = (
+        np.frombuffer(data, np.uint8)[int(ends[0]) : int(ends[-1])]
+        if data is not None
+        else np.zeros(0, np.uint8)
+    )
     return ends, packed.view(kind)
 
 

@@ -20,7 +20,7 @@ def is_motherduck(location: str) -> bool:
 
 def connect_motherduck(location: str, *, create: bool = False) -> Database:
     """Opens a database at MotherDuck. Raises StoreError, within 20 seconds, that names what is missing."""
-    if not (os.environ.get("motherduck_token") or os.environ.get("MOTHERDUCK_TOKEN")):
+    if not (any(name.upper() == "MOTHERDUCK_TOKEN" for name in os.environ)):
         raise StoreError(
             f"{location} is at MotherDuck, which needs a token: set the environment variable MOTHERDUCK_TOKEN, "
             "or use a store in a local file"

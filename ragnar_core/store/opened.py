@@ -43,6 +43,7 @@ class Opened:
     r_call: str | None
     has_own_tables: bool
     outside: int
+    hnsw: tuple[str, ...]
     cache: Cache
 
     @property
@@ -92,8 +93,18 @@ def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
         r_call=call,
         has_own_tables=own,
         outside=_outside(database, cursor, layout, own),
+        hnsw=hnsw_indexes(cursor),
         cache=cache,
     )
+
+
+def hnsw_indexes(cursor: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """Names of indexes of DuckDB's extension vss: without it a write to their table fails and the next one hangs."""
+    rows = cursor.execute(
+        "SELECT index_name FROM duckdb_indexes() WHERE schema_name = 'main' AND upper(sql) LIKE '%USING HNSW%' "
+        "ORDER BY index_name"
+    ).fetchall()
+    return tuple(row[0] for row in rows)
 
 
 def _metadata(cursor: duckdb.DuckDBPyConnection, columns: dict[str, str]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ RAGNAR_2 = Layout("ragnar", 2, "embeddings", "doc_id", "start", '"end"', "chunk_
 RAGNAR_1 = Layout("ragnar", 1, "chunks", "", "NULL::INTEGER", "NULL::INTEGER", "chunk_id_sequence", None)
 RAGHILDA = Layout("raghilda", 2, "embeddings", "doc_id", "start_index", "end_index", "chunk_id_seq", None)
 
-_VERSION_2 = """
+_DOCUMENTS = """
 CREATE SEQUENCE chunk_id_seq START 1;
 CREATE SEQUENCE doc_id_seq START 1;
 CREATE TABLE documents (
@@ -52,7 +52,9 @@ CREATE TABLE documents (
     origin VARCHAR UNIQUE,
     text VARCHAR
 );
-CREATE TABLE embeddings (
+"""
+_EMBEDDINGS = """
+CREATE TABLE {table} (
     doc_id INTEGER NOT NULL,
     chunk_id INTEGER DEFAULT nextval('chunk_id_seq'),
     start INTEGER,
@@ -67,9 +69,8 @@ CREATE OR REPLACE VIEW chunks AS (
     FROM documents d JOIN embeddings e USING (doc_id)
 );
 """
-_VERSION_1 = """
-CREATE SEQUENCE chunk_id_sequence START 1;
-CREATE TABLE chunks (
+_CHUNKS = """
+CREATE TABLE {table} (
     chunk_id INTEGER DEFAULT nextval('chunk_id_sequence'){extra},
     origin VARCHAR,
     hash VARCHAR,
@@ -104,10 +105,8 @@ def create_tables(
     analyzer: Mapping[str, Any],
 ) -> None:
     """Lays out an empty store. `metadata` holds embed_func, name, title, embed_config and, for version 1, schema."""
-    columns = "".join(f",\n    {quote(name)} {kind}" for name, kind in extra.items())
-    embedding = f",\n    embedding FLOAT[{dim}]" if dim else ""
-    ddl = _VERSION_2 if version == 2 else _VERSION_1
-    cursor.execute(ddl.format(extra=columns, embedding=embedding))
+    cursor.execute(_DOCUMENTS if version == 2 else "CREATE SEQUENCE chunk_id_sequence START 1")
+    cursor.execute(chunk_table("embeddings" if version == 2 else "chunks", version, dim, extra))
     if version == 2:
         cursor.execute(CHUNKS_VIEW)
     cursor.execute(_METADATA.format(schema=", schema BLOB" if version == 1 else ""))
@@ -115,6 +114,14 @@ def create_tables(
     marks = ", ".join("?" * len(row))
     cursor.execute(f"INSERT INTO metadata ({', '.join(row)}) VALUES ({marks})", list(row.values()))
     create_own_tables(cursor, dim=dim, analyzer=analyzer)
+
+
+def chunk_table(name: str, version: int, dim: int, extra: Mapping[str, str]) -> str:
+    """The statement that makes the table of chunks, under a name."""
+    columns = "".join(f",\n    {quote(column)} {kind}" for column, kind in extra.items())
+    embedding = f",\n    embedding FLOAT[{dim}]" if dim else ""
+    ddl = _EMBEDDINGS if version == 2 else _CHUNKS
+    return ddl.format(table=name, extra=columns, embedding=embedding)
 
 
 def create_own_tables(cursor: duckdb.DuckDBPyConnection, *, dim: int, analyzer: Mapping[str, Any]) -> None:

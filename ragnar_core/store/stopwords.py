@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 SHORT: dict[str, frozenset[str]] = {
-    language: frozenset(words.split())
+    language: _words(words)
     for language, words in {
         "english": """
 a an and are as at be but by for if in into is it no not of on or such that the their then there these they this
@@ -40,7 +45,7 @@ was wat we wie ze zich zijn
     }.items()
 }
 
-DUCKDB = frozenset(
+DUCKDB = _words(
     """
 a a's able about above according accordingly across actually after afterwards again against ain't all
 allow allows almost alone along already also although always am among amongst an and another any anybody
@@ -77,5 +82,5 @@ want wants was wasn't way we we'd we'll we're we've welcome well went were weren
 when whence whenever where where's whereafter whereas whereby wherein whereupon wherever whether which
 while whither who who's whoever whole whom whose why will willing wish with within without won't wonder
 would would wouldn't x y yes yet you you'd you'll you're you've your yours yourself yourselves z zero
-""".split()
+"""
 )

@@ -6,30 +6,28 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import duckdb
-import numpy as np
 import pandas as pd
 
 from ragnar_core.chunking import ChunkSettings
-from ragnar_core.documents.document import MarkdownDocument
 from ragnar_core.embedding import Embedder, as_embedder, embedder_from_config
 from ragnar_core.errors import EmbedError, StoreError
 from ragnar_core.store import interop_r
-from ragnar_core.store.analyzer import Analyzer, AnalyzerOptions
-from ragnar_core.store.cache import VectorTable
+from ragnar_core.store.analyzer import AnalyzerOptions
 from ragnar_core.store.connection import MEMORY, Database, acquire, create_file, is_open, release
+from ragnar_core.store.doctor import Finding, repair
+from ragnar_core.store.index import IndexState, build_index, drop_hnsw, set_analyzer
+from ragnar_core.store.ingest import BATCH, IngestProgress, IngestSummary, Item, Prepare, ingest
 from ragnar_core.store.motherduck import connect_motherduck, is_motherduck
 from ragnar_core.store.opened import Opened, adopt, opened
-from ragnar_core.store.postings import PostingsTable
 from ragnar_core.store.prepare import Input, Prepared, embed_missing, prepare
-from ragnar_core.store.schema import Layout, check_name, create_tables, extra_types
-from ragnar_core.store.text import frame_of, rows_of
+from ragnar_core.store.reading import StoreReader
+from ragnar_core.store.reembed import reembed
+from ragnar_core.store.schema import check_name, create_tables, extra_types
 from ragnar_core.store.update import UpdateResult, update_documents
 from ragnar_core.store.write import delete_documents, find_existing, write_document
 
@@ -37,17 +35,7 @@ Embed = Embedder | Callable[..., Any] | Mapping[str, Any]
 _numbers = itertools.count(1)
 
 
-@dataclass(frozen=True)
-class StoreCounts:
-    """How much a store holds; `bytes` is the size of the file with its write-ahead log, 0 in memory."""
-
-    documents: int
-    chunks: int
-    dim: int
-    bytes: int
-
-
-class Store:
+class Store(StoreReader):
     """Documents, their chunks, vectors and postings in one DuckDB file, which ragnar (R) opens as well.
 
     Made by `Store.create` or `Store.connect`. May be used from any number of threads: readers see the last committed
@@ -168,48 +156,6 @@ class Store:
         return store
 
     @property
-    def layout(self) -> Layout:
-        return self.opened.layout
-
-    @property
-    def name(self) -> str:
-        return self.opened.name
-
-    @property
-    def title(self) -> str | None:
-        return self.opened.title
-
-    @property
-    def version(self) -> int:
-        """1 or 2: the layout of ragnar's that the file has."""
-        return self.layout.version
-
-    @property
-    def dim(self) -> int:
-        """Numbers a vector; 0 in a store without vectors."""
-        return self.opened.dim
-
-    @property
-    def extra_cols(self) -> dict[str, str]:
-        """Further columns of chunks: name -> DuckDB type."""
-        return dict(self.opened.extra_cols)
-
-    @property
-    def revision(self) -> int:
-        """A number that changes at each write."""
-        return self.opened.revision
-
-    @property
-    def embed_config(self) -> dict[str, Any] | None:
-        """The model's configuration, without secrets; None where the file names none."""
-        return self.opened.embed_config
-
-    @property
-    def r_call(self) -> str | None:
-        """The R expression in `embed_func` that embeds `x`, as text, or None."""
-        return self.opened.r_call
-
-    @property
     def embedder(self) -> Embedder:
         """The model; made from the configuration at first use. Raises EmbedError when it is unknown."""
         with self._lock:
@@ -226,20 +172,6 @@ class Store:
                     )
                 self._embedder = embedder_from_config(self.embed_config)
             return self._embedder
-
-    @property
-    def analyzer(self) -> Analyzer:
-        with self.opened.database.reading() as cursor:
-            return self.opened.cache.term_coder(cursor).analyzer
-
-    @property
-    def chunk_settings(self) -> ChunkSettings | None:
-        """The settings of the chunks written last, where they are known."""
-        if not self.opened.has_own_tables:
-            return None
-        with self.opened.database.reading() as cursor:
-            row = cursor.execute("SELECT chunk_settings FROM ragnar_state").fetchone()
-        return ChunkSettings.from_dict(json.loads(row[0])) if row and row[0] else None
 
     def insert(self, chunks: Input, *, vectors: Any = None) -> None:
         """Adds documents. Takes the chunks of one (`markdown_chunk`), a list of those, or a data frame with a column
@@ -273,89 +205,105 @@ class Store:
                 found = find_existing(self, cursor, origin)
             return delete_documents(self, [found] if found else [])
 
-    def documents(self) -> pd.DataFrame:
-        """doc_id, origin, chunks, characters: a row a document, in the order they came."""
-        if self.version == 1:
-            sql = (
-                "SELECT min(chunk_id) AS doc_id, any_value(origin) AS origin, count(*) AS chunks, "
-                "sum(length(text)) AS characters FROM chunks GROUP BY coalesce(origin, chr(0) || chunk_id) ORDER BY 1"
-            )
-        else:
-            order = "d.rowid" if self.layout.kind == "raghilda" else "d.doc_id"
-            sql = (
-                "SELECT d.doc_id, d.origin, coalesce(e.chunks, 0) AS chunks, length(d.text) AS characters "
-                "FROM documents d LEFT JOIN (SELECT doc_id, count(*) AS chunks FROM embeddings GROUP BY doc_id) e "
-                f"USING (doc_id) ORDER BY {order}"
-            )
-        with self.opened.database.reading() as cursor:
-            frame = frame_of(cursor.execute(sql).to_arrow_table())
-        return frame.assign(
-            chunks=frame["chunks"].astype(np.int64), characters=frame["characters"].fillna(0).astype(np.int64)
+    def ingest(
+        self,
+        items: Iterable[Item],
+        *,
+        settings: ChunkSettings | None = None,
+        prepare: Prepare | None = None,
+        progress: Callable[[IngestProgress], None] | None = None,
+        cancel: threading.Event | None = None,
+        workers: int | None = None,
+        on_error: str = "report",
+        batch_size: int = BATCH,
+    ) -> IngestSummary:
+        """Brings many documents into the store: adds new ones, replaces changed ones, passes over those it has.
+
+        Args:
+            items: paths, URLs, documents or chunks; whatever else `prepare(item)` turns into a document or chunks.
+            settings: how to cut documents.
+            progress: called on this thread after every step.
+            cancel: set it to stop; what is embedded by then is kept for the next run.
+            workers: threads that read and cut.
+            on_error: "report" goes on and lists the failure, "raise" raises it.
+            batch_size: texts a call of the model, across documents.
+
+        Each document is one transaction. Vectors of documents that could not be finished are kept in the file, so that
+        running the ingest again embeds only what is missing. When the model fails for two documents in a row, the rest
+        is left pending.
+        """
+        self._writable()
+        settings = settings or ChunkSettings()
+        self._remember_settings(settings)
+        return ingest(
+            self,
+            items,
+            settings=settings,
+            prepare_item=prepare,
+            progress=progress,
+            cancel=cancel,
+            workers=workers,
+            on_error=on_error,
+            batch_size=batch_size,
         )
 
-    def document(self, which: str | int) -> MarkdownDocument:
-        """A document by origin or doc_id. In a version 1 store, which keeps no documents, its chunks joined by blank
-        lines. Raises StoreError when there is none."""
-        with self.opened.database.reading() as cursor:
-            if self.version == 1:
-                found = find_existing(self, cursor, which)
-                if found is not None:
-                    rows = rows_of(cursor, self.layout, found.chunk_ids, ())
-                    return MarkdownDocument("\n\n".join(rows["text"]), rows["origin"].iloc[0])
-            else:
-                origin_first = "(origin = $1 OR doc_id = $1)" if self.layout.kind == "raghilda" else (
-                    "origin = $1" if isinstance(which, str) else "doc_id = $1"
-                )  # fmt: skip
-                value = which if isinstance(which, str) else int(which)
-                row = cursor.execute(
-                    f"SELECT text, origin FROM documents WHERE {origin_first}", [value]
-                ).fetchone()
-                if row is not None:
-                    return exact_document(row[0] or "", row[1])
-        raise StoreError(
-            f"there is no document {which!r} in {self.location}; documents() lists what there is"
-        )
+    def build_index(
+        self,
+        type: str | Sequence[str] = ("vss", "fts"),
+        *,
+        for_r: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexState:
+        """Brings indexes up to date: postings of chunks that another program wrote ("fts"), vectors that are missing
+        ("vss"). With `for_r` also builds ragnar's own indexes in the file, so that R can search it at once; that needs
+        DuckDB's extensions (StoreError says how to get them), and with "vss" the file cannot be written afterwards until
+        `drop_hnsw`.
 
-    def chunks(self, doc_id: Any = None) -> pd.DataFrame:
-        """chunk_id, doc_id, origin, start, end, context, text and extra columns; of one document or of all."""
-        with self.opened.database.snapshot() as cursor:
-            ids = None
-            if doc_id is not None:
-                if self.version == 1:
-                    found = find_existing(self, cursor, int(doc_id))
-                    ids = np.zeros(0, np.int64) if found is None else found.chunk_ids
-                else:
-                    sql = f"SELECT chunk_id FROM {self.layout.table} WHERE doc_id = ? ORDER BY chunk_id"
-                    value = doc_id if isinstance(doc_id, str) else int(doc_id)
-                    ids = np.asarray(cursor.execute(sql, [value]).fetchnumpy()["chunk_id"], np.int64)
-            return rows_of(cursor, self.layout, ids, list(self.opened.extra_cols))
+        A store that only this library writes needs none of it: every write keeps its postings and vectors.
+        """
+        self._writable()
+        build_index(self, type, for_r, progress)
+        return self.index_state()
 
-    def fetch(self, chunk_ids: Sequence[int] | np.ndarray[Any, Any]) -> pd.DataFrame:
-        """The rows of `chunks()` for some ids, in their order; ids that are gone have no row."""
-        with self.opened.database.snapshot() as cursor:
-            ids = np.asarray(chunk_ids, np.int64)
-            return rows_of(cursor, self.layout, ids, list(self.opened.extra_cols))
+    def drop_hnsw(self) -> tuple[str, ...]:
+        """Takes R's vector indexes out of the file, which can be written again then. Returns their names.
 
-    def counts(self) -> StoreCounts:
-        if self.version == 1:
-            sql = "SELECT count(DISTINCT origin) + count(*) FILTER (origin IS NULL), count(*) FROM chunks"
-        else:
-            sql = "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM embeddings)"
-        with self.opened.database.reading() as cursor:
-            row = cursor.execute(sql).fetchone()
-        assert row is not None
-        path = self.opened.database.path
-        size = sum(p.stat().st_size for p in (Path(path), Path(path + ".wal")) if p.exists()) if path else 0
-        return StoreCounts(int(row[0]), int(row[1]), self.dim, size)
+        Vector search here does without them; `build_index(for_r=True)` builds them again.
+        """
+        self._open_for_writing()
+        return drop_hnsw(self)
 
-    def vectors(self) -> VectorTable:
-        """All vectors as one matrix, kept for the process until the next write."""
-        return self.opened.cache.vectors(self.opened.database.snapshot)
+    def set_analyzer(
+        self, options: AnalyzerOptions, *, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Changes what counts as a word for BM25 and indexes all chunks again, in one transaction."""
+        self._writable()
+        set_analyzer(self, options, progress)
 
-    def postings(self) -> PostingsTable:
-        """All postings by term, kept for the process until the next write. Chunks that another program wrote are
-        indexed on the way, so that a search never misses them; `build_index` saves that work for the next time."""
-        return self.opened.cache.postings(self.opened.database.snapshot)
+    def reembed(
+        self,
+        embed: Embed,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> int:
+        """Embeds every chunk with another model and makes it the store's; returns the number of chunks embedded.
+
+        Searches use the old vectors until all new ones are there. A run that was stopped goes on where it was.
+        """
+        self._writable()
+        embedder = as_embedder(embed)
+        done = reembed(self, embedder, progress, cancel)
+        with self._lock:
+            self._embedder = embedder
+        return done
+
+    def repair(self, finding: Finding) -> None:
+        """Does what a finding of `check` says in its `repair`. Raises StoreError when it says nothing."""
+        self._open_for_writing()
+        if finding.kind != "r_hnsw":
+            self._writable()
+        repair(self, finding)
 
     def close(self) -> None:
         """Lets go of the file; it is closed with the process's last store on it. May be called twice."""
@@ -375,19 +323,30 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.location!r}, name={self.name!r}, version={self.version}, dim={self.dim})"
 
-    def _writable(self) -> None:
+    def _open_for_writing(self) -> None:
         if self._closed:
             raise StoreError(f"{self.location} is closed; connect to it again")
         if self.read_only:
             raise StoreError(
                 f"{self.location} is open for reading only; connect with read_only=False to change it"
             )
+
+    def _writable(self) -> None:
+        self._open_for_writing()
+        if self.opened.hnsw:
+            raise StoreError(
+                f"{self.location} holds R's vector index ({', '.join(self.opened.hnsw)}), which nothing here can "
+                "keep up to date; drop_hnsw() takes it out (searches do without it, build_index(for_r=True) "
+                "builds it again)"
+            )
         adopt(self.opened, AnalyzerOptions().to_dict())
 
     def _remember(self, documents: Sequence[Prepared]) -> None:
         settings = next((d.settings for d in reversed(documents) if d.settings is not None), None)
-        if settings is None:
-            return
+        if settings is not None:
+            self._remember_settings(settings)
+
+    def _remember_settings(self, settings: ChunkSettings) -> None:
         text = json.dumps(settings.to_dict())
         if self.opened.database.shared.get("chunk_settings") == text:
             return
@@ -411,14 +370,6 @@ class Store:
                 f"{_label(given)} ({self._embedder.dim}) is another model, whose vectors mean something else. "
                 "Open it with the model that built it, or connect without embed= and call reembed"
             )
-
-
-def exact_document(text: str, origin: str | None) -> MarkdownDocument:
-    """A document whose text is exactly what the file holds, since ranges point into it."""
-    document = MarkdownDocument(text, origin)
-    if document.text != text:
-        object.__setattr__(document, "text", text)
-    return document
 
 
 def _dimension(embedder: Embedder | None, size: int | None) -> int:

@@ -18,6 +18,7 @@ from ragnar_core.store.prepare import Prepared
 from ragnar_core.store.schema import Layout, arrow_type, quote
 
 if TYPE_CHECKING:
+    from ragnar_core.store.reading import StoreReader
     from ragnar_core.store.store import Store
 
 
@@ -47,7 +48,7 @@ def write_document(store: Store, document: Prepared, *, existing: Existing | Non
                 cursor, {store.layout.table: mine, "ragnar_postings": ["chunk_id", *postings]}, columns
             )
         unsaved = coder.unsaved()
-        _insert_terms(cursor, unsaved)
+        insert_terms(cursor, unsaved)
         revision = _count(cursor, len(document) - len(gone), chunk_ids)
     coder.mark_saved(len(unsaved))
     vectors = document.vectors
@@ -74,7 +75,7 @@ def delete_documents(store: Store, found: Sequence[Existing]) -> int:
     return len(gone)
 
 
-def find_existing(store: Store, cursor: duckdb.DuckDBPyConnection, which: str | int) -> Existing | None:
+def find_existing(store: StoreReader, cursor: duckdb.DuckDBPyConnection, which: str | int) -> Existing | None:
     """The document with an origin or a number, if the store has it."""
     if store.version == 1:
         where, value = ("origin = ?", which) if isinstance(which, str) else ("chunk_id = ?", which)
@@ -151,7 +152,8 @@ def _document_row(cursor: duckdb.DuckDBPyConnection, document: Prepared, existin
         return existing.doc_id
     try:
         row = cursor.execute(
-            "INSERT INTO documents (origin, text) VALUES (?, ?) RETURNING doc_id", [document.origin, document.text]
+            "INSERT INTO documents (origin, text) VALUES (?, ?) RETURNING doc_id",
+            [document.origin, document.text],
         ).fetchone()
     except duckdb.ConstraintException as error:
         raise StoreError(
@@ -218,7 +220,7 @@ def _extra(values: pd.Series, name: str, kind: str) -> pa.Array:
         ) from error
 
 
-def _insert_terms(cursor: duckdb.DuckDBPyConnection, terms: Sequence[tuple[int, str]]) -> None:
+def insert_terms(cursor: duckdb.DuckDBPyConnection, terms: Sequence[tuple[int, str]]) -> None:
     if terms:
         numbers, words = zip(*terms, strict=True)
         columns = {"term_id": pa.array(numbers, pa.int32()), "term": pa.array(words, pa.string())}

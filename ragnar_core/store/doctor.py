@@ -1,0 +1,489 @@
+"""The store doctor: what is wrong with a store, and a repair for each finding that says what it will do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from ragnar_core.errors import EmbedError, StoreError
+from ragnar_core.store import interop_r
+from ragnar_core.store.cache import fixed_size_matrix, load_vectors
+from ragnar_core.store.connection import STORAGE_VERSION, create_file
+from ragnar_core.store.index import (
+    drop_hnsw,
+    embed_missing_vectors,
+    ids_of,
+    index_missing,
+    index_state,
+    settle,
+)
+from ragnar_core.store.postings import Ints
+from ragnar_core.store.schema import RAGHILDA
+from ragnar_core.store.text import texts_of
+from ragnar_core.store.write import Existing, delete_documents
+
+if TYPE_CHECKING:
+    from ragnar_core.store.store import Store
+
+_FREE_BLOCKS = 0.3
+_SMALL_FILE = 16 * 2**20
+_SAME_VECTOR = 0.98
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing the doctor found.
+
+    kind: a short name ("stale_index", "bad_vectors", ...). severity: "error" (searches are wrong or impossible),
+    "warning" (worth doing) or "note". message: a sentence for a person. repair: what `Store.repair` will do about it, or
+    None when it can do nothing. count: how many chunks, documents or bytes it is about. items: which, as far as named.
+    """
+
+    kind: str
+    severity: str
+    message: str
+    repair: str | None
+    count: int = 0
+    items: tuple[str | int, ...] = ()
+
+
+def check(store: Store, *, probe: bool | None = None) -> list[Finding]:
+    """All findings, worst first. `probe` embeds three chunks again to see whether the vectors are this model's; by
+    default only where that costs nothing (a built-in model or a function)."""
+    checks: list[Callable[[Store], list[Finding]]] = [
+        _indexes,
+        _orphans,
+        _vectors,
+        _dimensions,
+        _ranges,
+        _duplicates,
+        _bloat,
+    ]
+    found = [finding for each in checks for finding in each(store)]
+    found += _model(store, probe)
+    return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.severity))
+
+
+def repair(store: Store, finding: Finding) -> None:
+    """Does what `finding.repair` says. Raises StoreError when there is nothing it can do."""
+    if finding.repair is None or finding.kind not in _REPAIRS:
+        raise StoreError(f"there is no automatic repair: {finding.message}")
+    _REPAIRS[finding.kind](store)
+
+
+def _indexes(store: Store) -> list[Finding]:
+    state = index_state(store)
+    found = []
+    if state.r_hnsw:
+        found.append(
+            Finding(
+                "r_hnsw",
+                "warning",
+                f"The file holds R's vector index ({', '.join(state.r_hnsw)}). It is searched exactly without it, but "
+                "cannot be written while it is there.",
+                "Drop R's vector index. Index for R builds it again.",
+                len(state.r_hnsw),
+                state.r_hnsw,
+            )
+        )
+    if state.bm25 != "fresh":
+        found.append(
+            Finding(
+                "stale_index",
+                "warning",
+                f"{state.stale_chunks} chunks are not in the BM25 index as they are in the store: another program wrote "
+                "the file. Searches index them in memory each time the store is opened.",
+                "Index these chunks and write the index into the file.",
+                state.stale_chunks,
+            )
+        )
+    if state.r_fts == "stale":
+        found.append(
+            Finding(
+                "stale_r_index",
+                "note",
+                "R's own full-text index does not have the chunks that are in the store now.",
+                None,
+            )
+        )
+    if state.missing_vectors:
+        found.append(
+            Finding(
+                "missing_vectors",
+                "error",
+                f"{state.missing_vectors} chunks with text have no vector, so that vector search never finds them.",
+                f"Embed {state.missing_vectors} chunks with the store's model.",
+                state.missing_vectors,
+            )
+        )
+    return found
+
+
+def _orphans(store: Store) -> list[Finding]:
+    found = []
+    with store.opened.database.snapshot() as cursor:
+        if store.version == 1:
+            return []
+        chunks = _orphan_chunks(cursor, store)
+        empty = cursor.execute("SELECT doc_id FROM documents ANTI JOIN embeddings USING (doc_id)").fetchall()
+    if len(chunks):
+        found.append(
+            Finding(
+                "orphan_chunks",
+                "error",
+                f"{len(chunks)} chunks belong to documents that are not in the store.",
+                f"Delete {len(chunks)} chunks that have no document.",
+                len(chunks),
+            )
+        )
+    if empty:
+        found.append(
+            Finding(
+                "empty_documents",
+                "note",
+                f"{len(empty)} documents have no chunk, so that no search finds them.",
+                f"Delete {len(empty)} documents without chunks.",
+                len(empty),
+                tuple(row[0] for row in empty[:20]),
+            )
+        )
+    return found
+
+
+def _vectors(store: Store) -> list[Finding]:
+    bad = _bad_vectors(store)
+    if not len(bad):
+        return []
+    return [
+        Finding(
+            "bad_vectors",
+            "error",
+            f"{len(bad)} chunks have a vector of zeros, or one with NaN or infinite numbers.",
+            f"Embed {len(bad)} chunks again with the store's model.",
+            len(bad),
+            tuple(bad[:20].tolist()),
+        )
+    ]
+
+
+def _dimensions(store: Store) -> list[Finding]:
+    with store.opened.database.reading() as cursor:
+        kind = cursor.execute(
+            "SELECT data_type FROM duckdb_columns() WHERE table_name = ? AND column_name = 'embedding' "
+            "AND schema_name = 'main'",
+            [store.layout.table],
+        ).fetchone()
+        if kind and kind[0].endswith("[]"):
+            sizes = cursor.execute(
+                f"SELECT DISTINCT len(embedding) FROM {store.layout.table} WHERE embedding IS NOT NULL ORDER BY 1"
+            ).fetchall()
+            return [
+                Finding(
+                    "mixed_dimensions",
+                    "error",
+                    f"The column of vectors has no fixed length (found: {', '.join(str(s[0]) for s in sizes)}); vector "
+                    "search needs one. Ingest the documents into a new store.",
+                    None,
+                    len(sizes),
+                )
+            ]
+        if store.layout is RAGHILDA:
+            return []
+        size = cursor.execute(
+            "SELECT count(*) FROM duckdb_columns() WHERE table_name = 'metadata' AND column_name = 'embedding_size'"
+        ).fetchone()
+        stated = (
+            cursor.execute("SELECT embedding_size FROM metadata").fetchone() if size and size[0] else None
+        )
+    if stated and stated[0] is not None and int(stated[0]) != store.dim:
+        return [
+            Finding(
+                "wrong_size",
+                "warning",
+                f"The metadata say {int(stated[0])} numbers a vector; the vectors have {store.dim}.",
+                f"Write {store.dim} into the metadata.",
+            )
+        ]
+    return []
+
+
+def _ranges(store: Store) -> list[Finding]:
+    found = []
+    with store.opened.database.snapshot() as cursor:
+        twice = ids_of(
+            cursor, f"SELECT chunk_id FROM {store.layout.table} GROUP BY chunk_id HAVING count(*) > 1"
+        )
+        outside = (
+            _outside_ranges(cursor, store)
+            if store.layout.kind == "ragnar" and store.version == 2
+            else twice[:0]
+        )
+    if len(twice):
+        found.append(
+            Finding(
+                "same_chunk_id",
+                "error",
+                f"{len(twice)} chunk ids are used more than once; update the documents concerned.",
+                None,
+                len(twice),
+                tuple(twice[:20].tolist()),
+            )
+        )
+    if len(outside):
+        found.append(
+            Finding(
+                "bad_ranges",
+                "error",
+                f"{len(outside)} chunks have a range that their document does not have.",
+                f"Delete these {len(outside)} chunks; update their documents to get them back.",
+                len(outside),
+                tuple(outside[:20].tolist()),
+            )
+        )
+    return found
+
+
+def _duplicates(store: Store) -> list[Finding]:
+    if store.version == 1:
+        return []
+    with store.opened.database.reading() as cursor:
+        copies = _copies(cursor)
+    if not copies:
+        return []
+    named = tuple(origin or doc_id for doc_id, origin in copies[:20])
+    can = store.layout.kind == "ragnar"
+    return [
+        Finding(
+            "duplicate_documents",
+            "warning",
+            f"{len(copies)} documents have the same text as an earlier one; their chunks take up the first places.",
+            f"Delete {len(copies)} documents and keep the first of each text." if can else None,
+            len(copies),
+            named,
+        )
+    ]
+
+
+def _bloat(store: Store) -> list[Finding]:
+    path = store.opened.database.path
+    if path is None:
+        return []
+    with store.opened.database.reading() as cursor:
+        row = cursor.execute(
+            "SELECT total_blocks, free_blocks, block_size FROM pragma_database_size()"
+        ).fetchone()
+    if row is None or row[0] * row[2] < _SMALL_FILE or row[1] < row[0] * _FREE_BLOCKS:
+        return []
+    return [
+        Finding(
+            "bloat",
+            "note",
+            f"{row[1] * row[2] / 1e6:,.0f} of {row[0] * row[2] / 1e6:,.0f} MB of the file are not in use.",
+            "Copy the store into a new file and put that in its place.",
+            int(row[1] * row[2]),
+        )
+    ]
+
+
+def _model(store: Store, probe: bool | None) -> list[Finding]:
+    if not store.dim:
+        return []
+    with store.opened.database.reading() as cursor:
+        columns = {
+            row[0]
+            for row in cursor.execute(
+                "SELECT column_name FROM duckdb_columns() WHERE table_name = 'metadata' AND schema_name = 'main'"
+            ).fetchall()
+        }
+        row = (
+            cursor.execute("SELECT embed_func FROM metadata").fetchone() if "embed_func" in columns else None
+        )
+    r_config = interop_r.read_embed(bytes(row[0])).config if row and row[0] else None
+    own = store.embed_config
+    if (
+        r_config
+        and own
+        and (r_config.get("provider"), r_config.get("model")) != (own.get("provider"), own.get("model"))
+    ):
+        return [
+            Finding(
+                "two_models",
+                "warning",
+                f"For Python the store names the model {own.get('model')}, for R {r_config.get('model')}.",
+                f"Write {own.get('model')} for R as well.",
+            )
+        ]
+    try:
+        embedder = store.embedder
+    except EmbedError as error:
+        return [Finding("unknown_model", "warning", f"Queries cannot be embedded: {error}", None)]
+    free = embedder.config.get("provider") in ("builtin", "function", "files")
+    if not (free if probe is None else probe):
+        return []
+    return _probe(store)
+
+
+def _probe(store: Store) -> list[Finding]:
+    """Three chunks embedded again: another model gives other vectors."""
+    with store.opened.database.snapshot() as cursor:
+        some = ids_of(
+            cursor,
+            f"SELECT chunk_id FROM {store.layout.table} WHERE embedding IS NOT NULL ORDER BY hash(chunk_id) LIMIT 3",
+        )
+        texts = texts_of(cursor, store.layout, some)
+        listed = ", ".join(map(str, some.tolist()))
+        if not listed:
+            return []
+        table = cursor.execute(
+            f"SELECT embedding FROM {store.layout.table} WHERE chunk_id IN ({listed}) ORDER BY chunk_id"
+        ).to_arrow_table()
+    stored = np.concatenate([fixed_size_matrix(part, store.dim) for part in table["embedding"].chunks])
+    try:
+        fresh = store.embedder.embed(texts)
+    except EmbedError as error:
+        return [Finding("unknown_model", "warning", f"Queries cannot be embedded: {error}", None)]
+    if fresh.shape == stored.shape:
+        lengths = np.linalg.norm(stored, axis=1) * np.linalg.norm(fresh, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            cosines = (stored * fresh).sum(axis=1) / lengths
+        # A blank text has no vector, and a repaired one may be on its way.
+        cosines = cosines[np.isfinite(cosines)]
+        if not len(cosines) or float(np.median(cosines)) >= _SAME_VECTOR:
+            return []
+        said = f"embedding some chunks again gives other vectors (cosine {float(np.median(cosines)):.2f})"
+    else:
+        said = f"the model gives {fresh.shape[1]} numbers a vector, the store has {stored.shape[1]}"
+    return [
+        Finding(
+            "other_model",
+            "error",
+            f"The vectors are not of {store.embedder.label}: {said}.",
+            f"Embed every chunk again with {store.embedder.label}.",
+        )
+    ]
+
+
+def _orphan_chunks(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
+    return ids_of(cursor, f"SELECT chunk_id FROM {store.layout.table} ANTI JOIN documents USING (doc_id)")
+
+
+def _outside_ranges(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
+    return ids_of(
+        cursor,
+        f"SELECT chunk_id FROM {store.layout.table} e JOIN documents d USING (doc_id) WHERE e.start IS NULL "
+        'OR e."end" IS NULL OR e.start < 1 OR e."end" < e.start OR e."end" > length(d.text)',
+    )
+
+
+def _copies(cursor: duckdb.DuckDBPyConnection) -> list[tuple[int, str | None]]:
+    return cursor.execute(
+        "SELECT doc_id, origin FROM (SELECT doc_id, origin, row_number() OVER (PARTITION BY md5(text), length(text) "
+        "ORDER BY doc_id) AS nth FROM documents) WHERE nth > 1 ORDER BY doc_id"
+    ).fetchall()
+
+
+def _bad_vectors(store: Store) -> Ints:
+    if not store.dim:
+        return np.zeros(0, np.int64)
+    with store.opened.database.reading() as cursor:
+        table = load_vectors(cursor, store.layout, store.dim)
+        missing = ids_of(cursor, f"SELECT chunk_id FROM {store.layout.table} WHERE embedding IS NULL")
+    bad = ~np.isfinite(table.matrix).all(axis=1) | ~table.matrix.any(axis=1)
+    ids: Ints = table.chunk_ids[bad]
+    return ids[~np.isin(ids, missing)]
+
+
+def _delete_chunks(store: Store, chunks: Ints) -> None:
+    if not len(chunks):
+        return
+    with store.opened.database.writing() as cursor:
+        cursor.register("ragnar_gone", pa.table({"chunk_id": pa.array(chunks)}))
+        for table in (store.layout.table, "ragnar_postings"):
+            cursor.execute(f"DELETE FROM {table} WHERE chunk_id IN (SELECT chunk_id FROM ragnar_gone)")
+        cursor.unregister("ragnar_gone")
+        revision = settle(cursor, store.layout.table)
+    store.opened.cache.forget_tables(revision)
+
+
+def _repair_orphans(store: Store) -> None:
+    with store.opened.database.reading() as cursor:
+        chunks = _orphan_chunks(cursor, store)
+    _delete_chunks(store, chunks)
+
+
+def _repair_ranges(store: Store) -> None:
+    with store.opened.database.reading() as cursor:
+        chunks = _outside_ranges(cursor, store)
+    _delete_chunks(store, chunks)
+
+
+def _repair_empty(store: Store) -> None:
+    with store.opened.database.reading() as cursor:
+        rows = cursor.execute("SELECT doc_id FROM documents ANTI JOIN embeddings USING (doc_id)").fetchall()
+    delete_documents(store, [Existing(row[0], np.zeros(0, np.int64)) for row in rows])
+
+
+def _repair_duplicates(store: Store) -> None:
+    with store.opened.database.reading() as cursor:
+        copies = [doc_id for doc_id, _ in _copies(cursor)]
+    for doc_id in copies:
+        store.delete(doc_id)
+
+
+def _repair_size(store: Store) -> None:
+    with store.opened.database.writing() as cursor:
+        cursor.execute("UPDATE metadata SET embedding_size = ?", [store.dim])
+
+
+def _repair_r_model(store: Store) -> None:
+    with store.opened.database.writing() as cursor:
+        cursor.execute("UPDATE metadata SET embed_func = ?", [interop_r.write_embed(store.embed_config)])
+
+
+def compact(store: Store) -> None:
+    """Copies the store into a new file and puts that in its place, with all other use of it waiting."""
+    path = store.opened.database.path
+    if path is None:
+        raise StoreError("a store in memory has no file to compact")
+    made = f"{path}.{os.getpid()}.new"
+    Path(made).unlink(missing_ok=True)
+    try:
+        create_file(made)
+        with store.opened.database.unhardened() as connection:
+            row = connection.execute("SELECT current_database()").fetchone()
+            assert row is not None
+            attach = made.replace("'", "''")
+            connection.execute(f"ATTACH '{attach}' AS ragnar_compact (STORAGE_VERSION '{STORAGE_VERSION}')")
+            connection.execute(f'COPY FROM DATABASE "{row[0]}" TO ragnar_compact')
+            connection.execute("DETACH ragnar_compact")
+            connection.execute("CHECKPOINT")
+            connection.close()
+            os.replace(made, path)
+            Path(path + ".wal").unlink(missing_ok=True)
+    except duckdb.Error as error:
+        raise StoreError(f"{path} was not compacted: {str(error).splitlines()[0]}") from error
+    finally:
+        Path(made).unlink(missing_ok=True)
+
+
+_REPAIRS: dict[str, Callable[[Store], object]] = {
+    "r_hnsw": drop_hnsw,
+    "stale_index": index_missing,
+    "missing_vectors": embed_missing_vectors,
+    "orphan_chunks": _repair_orphans,
+    "empty_documents": _repair_empty,
+    "bad_vectors": lambda store: embed_missing_vectors(store, None, _bad_vectors(store)),
+    "wrong_size": _repair_size,
+    "bad_ranges": _repair_ranges,
+    "duplicate_documents": _repair_duplicates,
+    "bloat": compact,
+    "two_models": _repair_r_model,
+    "other_model": lambda store: store.reembed(store.embedder),
+}
