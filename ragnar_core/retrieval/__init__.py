@@ -5,6 +5,7 @@ from __future__ import annotations
 from ragnar_core.retrieval.absence import Absence, why_not
 from ragnar_core.retrieval.allowed import ColumnChoice, filter_choices
 from ragnar_core.retrieval.bm25 import retrieve_bm25
+from ragnar_core.retrieval.budget import estimate_tokens, fit_tokens
 from ragnar_core.retrieval.compare import Comparison, Move, compare_results
 from ragnar_core.retrieval.deoverlap import chunks_deoverlap
 from ragnar_core.retrieval.explain import (
@@ -41,8 +42,10 @@ __all__ = [
     "VssExplanation",
     "chunks_deoverlap",
     "compare_results",
+    "estimate_tokens",
     "explain",
     "filter_choices",
+    "fit_tokens",
     "nearest_sentences",
     "query_matches",
     "retrieve",
