@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ragnar_core.chunking.breaks import FloatArray, IntArray
 
-KEPT_APART = 0.5  # of a stride: the distance within which only one boundary becomes a cut
+KEPT_APART = 0.65  # of a stride: the distance within which only one boundary becomes a cut
 LONGEST_GAP = 1.5  # of a stride: longer gaps between cuts are divided evenly
 
 
