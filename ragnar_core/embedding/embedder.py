@@ -29,12 +29,23 @@ _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
 class EmbedRunError(EmbedError):
     """An embedding run that ended early. What was finished before is kept.
 
-    `vectors` is float32 `(n, dim)` with NaN rows where nothing was computed, `done` a bool array `(n,)`.
-    Both are None when the run had not begun.
+    `vectors` is float32 `(n, dim)` with NaN rows where nothing was computed (None when nothing was), `done` a
+    bool array `(n,)`. `position` is the place of the one text that was to blame, None when it was not a text.
     """
 
-    vectors: FloatArray | None = None
-    done: NDArray[np.bool_] | None = None
+    def __init__(self, message: str, *, position: int | None = None) -> None:
+        super().__init__(message)
+        self.position = position
+        self.vectors: FloatArray | None = None
+        self.done: NDArray[np.bool_] | None = None
+
+    def place(self, rows: Sequence[int], count: int) -> None:
+        """Turn the place among the texts that were sent into the place among all, and name it in the message:
+        `{text}` becomes "text 3 of 5"."""
+        if self.position is not None:
+            self.position = rows[self.position]
+            message = str(self).replace("{text}", f"text {self.position + 1} of {count}", 1)
+            self.args = (message[:1].upper() + message[1:],)
 
 
 class EmbedCancelledError(EmbedRunError):
@@ -204,6 +215,7 @@ class Embedder(ABC):
                 )
         except EmbedRunError as failure:
             failure.vectors, failure.done = out, done
+            failure.place(filled, len(texts))
             raise
         finally:
             report.truncated[first_truncated:] = sorted(

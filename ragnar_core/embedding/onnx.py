@@ -189,8 +189,9 @@ class OnnxEmbedder(Embedder):
     def _report_cut(self, cut: list[int], report: EmbedReport, again: dict[int, list[int]]) -> None:
         if cut and self._too_long == "refuse":
             raise EmbedRunError(
-                f"Text {cut[0] + 1} is longer than the {self.max_tokens} tokens that {self.label} reads. "
-                'Choose a smaller chunk size, or too_long="truncate".'
+                f"{{text}} is longer than the {self.max_tokens} tokens that {self.label} reads. "
+                'Choose a smaller chunk size, or too_long="truncate".',
+                position=cut[0],
             )
         report.truncated += [place for i in cut for place in again.get(i, [i])]
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Unpack
 import numpy as np
 
 from ragnar_core.embedding.embedder import FloatArray, Purpose
-from ragnar_core.embedding.http import Request, get_request, host, json_request
+from ragnar_core.embedding.http import Request, get_request, host, is_private, json_request
 from ragnar_core.embedding.request import Answer, AnswerError, Limits, RequestSettings, rows
 from ragnar_core.embedding.service import Key, ModelInfo, ServiceEmbedder, ServiceOptions
 from ragnar_core.errors import EmbedError
@@ -42,6 +42,9 @@ class OpenAIEmbedder(ServiceEmbedder):
         settings: dict[str, Any] | None = None,
         options: ServiceOptions | None = None,
     ) -> None:
+        if is_private(address):
+            # A server of one's own may first have to load the model.
+            options = {"read_seconds": 300.0, **(options or {})}
         super().__init__(model, address, api_key, settings, options)
         encoding = self._settings.get("encoding")
         if encoding not in (None, "float", "base64"):

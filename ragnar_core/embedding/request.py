@@ -31,6 +31,7 @@ _REPEAT = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _REFUSED = {400, 413, 422}
 _LENGTH_WORDS = ("long", "length", "token", "context", "exceed", "too large", "maximum", "size", "limit")
 _QUERY_SECONDS = 20.0
+_CONNECT_TRIES = 4
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,10 @@ class AnswerError(ValueError):
 class ProviderError(EmbedRunError):
     """A service refused, failed or could not be reached. `status` is None when there was no HTTP answer."""
 
-    def __init__(self, message: str, *, status: int | None = None, words: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, status: int | None = None, words: str = "", position: int | None = None
+    ) -> None:
+        super().__init__(message, position=position)
         self.status = status
         self.words = words
 
@@ -256,10 +259,10 @@ class _Run:
             return _Outcome(error=error)
         preview = " ".join(self._texts[place].split())[:40]
         message = (
-            f"{self._service.describe()} refused text {place + 1} of {len(self._texts)} (“{preview}…”) with "
+            f"{self._service.describe()} refused {{text}} (“{preview}…”) with "
             f"HTTP {error.status}: {error.words}{self._service.hint(error.status, error.words)}"
         )
-        return _Outcome(error=ProviderError(message, status=error.status, words=error.words))
+        return _Outcome(error=ProviderError(message, status=error.status, words=error.words, position=place))
 
     def _refuses_anything(self) -> bool:
         """Whether even one harmless word is refused: then the settings are wrong and no text is guilty."""
@@ -288,7 +291,7 @@ class _Run:
                 )
             except UnreachableError as error:
                 problem = self._problem(None, self._service.redact(str(error)))
-                if self._service.is_local() and not error.timed_out:
+                if not error.timed_out and (self._service.is_local() or tries >= _CONNECT_TRIES):
                     raise problem from None
             else:
                 if reply.ok:
@@ -351,8 +354,9 @@ class _Run:
             return text
         if self._settings.too_long == "refuse":
             raise EmbedRunError(
-                f"Text {place + 1} has {len(text)} characters, {self._service.describe()} takes {limit}. "
-                'Choose a smaller chunk size, or too_long="truncate".'
+                f"{{text}} has {len(text)} characters, {self._service.describe()} takes {limit}. "
+                'Choose a smaller chunk size, or too_long="truncate".',
+                position=place,
             )
         self._truncated([place])
         return text[:limit]

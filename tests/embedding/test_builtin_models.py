@@ -73,8 +73,9 @@ def test_default_puts_the_query_prefix_before_queries_only():
 @needs_default
 def test_default_refuses_long_texts_when_asked():
     embedder = embed_default(too_long="refuse")
-    with pytest.raises(EmbedRunError, match="Text 1 is longer than the 512 tokens"):
-        embedder.embed(["x " * 600])
+    with pytest.raises(EmbedRunError, match="Text 3 of 3 is longer than the 512 tokens") as caught:
+        embedder.embed(["x", "", "x " * 600])
+    assert caught.value.position == 2
     assert embedder.config["too_long"] == "refuse"
 
 

@@ -151,7 +151,7 @@ def test_the_folder_says_how_it_wants_to_be_run(onnx_folder):
     assert report.truncated == [0]
     assert embedder.max_tokens == 3
     assert embedder.embed_query("cat").tolist() == [0, -1]
-    with pytest.raises(EmbedRunError, match="Text 2 is longer than the 3 tokens"):
+    with pytest.raises(EmbedRunError, match="Text 2 of 2 is longer than the 3 tokens"):
         embed_files(onnx_folder, too_long="refuse").embed(["cat", "dog cat cat cat"])
 
 

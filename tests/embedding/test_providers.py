@@ -230,6 +230,8 @@ def test_ollama_sends_the_prefixes_that_a_model_expects_and_its_settings(server)
 
 def test_a_local_model_may_take_minutes_to_load():
     assert embed_ollama().defaults.read_seconds == 300
+    assert embed_openai("m", base_url="http://localhost:8000/v1").config["read_seconds"] == 300
+    assert "read_seconds" not in embed_openai("m").config
 
 
 # OpenAI and LM Studio
@@ -397,7 +399,7 @@ def test_cohere_batches_cuts_long_texts_and_tells_queries_from_documents(server,
     assert report.truncated == list(range(97))
     embedder.embed_query("q")
     assert [seen.body["input_type"] for seen in server.seen] == ["search_document"] * 2 + ["search_query"]
-    with pytest.raises(EmbedError, match="Text 2 has 3000 characters"):
+    with pytest.raises(EmbedError, match="Text 2 of 2 has 3000 characters"):
         bedrock(server, monkeypatch, model="cohere.embed-english-v3", too_long="refuse").embed(
             ["x", "a" * 3000]
         )

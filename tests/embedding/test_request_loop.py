@@ -261,16 +261,18 @@ def test_the_guilty_text_is_found_and_named_and_the_others_are_kept(server, prot
         return None
 
     server.rule = rule
-    texts = [*TEXTS[:16], "some poison here", *TEXTS[17:]]
+    texts = [*TEXTS[:16], "", "some poison here", *TEXTS[18:]]
     with pytest.raises(ProviderError) as caught:
         make(server, batch_size=25).embed(texts)
     assert str(caught.value) == (
         f"OpenAI (m at {server.url[7:]})"
-        + " refused text 17 of 25 (“some poison here…”) with HTTP 400: content not allowed."
+        + " refused text 18 of 25 (“some poison here…”) with HTTP 400: content not allowed."
     )
     assert caught.value.status == 400
     assert caught.value.done[:16].all()
-    assert not caught.value.done[16]
+    assert caught.value.done[16]
+    assert not caught.value.done[17]
+    assert caught.value.position == 17
     assert caught.value.vectors[:16].tolist() == EXPECTED[:16]
 
 
@@ -466,6 +468,7 @@ def test_config_makes_the_same_embedder_without_the_key(server):
         "query_prefix": "q ",
         "document_prefix": "",
         "batch_size": 9,
+        "read_seconds": 300.0,
         "retry_seconds": 5,
         "first_wait": 0.01,
         "too_long": "refuse",
