@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.shared import building, workspace
 from pages.shared.building import Estimate, ExtraColumn, Plan
+from pages.shared.care import care
 from pages.shared.jobs import Job, job_progress, manager
 from pages.shared.model_form import Choice, model_form
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
@@ -185,9 +186,15 @@ def as_python(plan: Plan, choice: Choice | None) -> None:
         if plan.create
         else f"Store.connect({location!r}, read_only=False)"
     )
+    given = ", ".join(
+        f"{name}={value!r}"
+        for name, value in plan.settings.to_dict().items()
+        if value != getattr(ChunkSettings(), name)
+    )
+    settings = f"ChunkSettings({given})"
     copy_as_python(
-        "from ragnar_core import Store, embed_default, markdown_chunk, read_as_markdown\n\n"
-        f'document = read_as_markdown("report.pdf")\nwith {opened} as store:\n    store.update({plan.settings.as_python()})\n'
+        "from ragnar_core import ChunkSettings, Store, embed_default, read_as_markdown\n\n"
+        f'document = read_as_markdown("report.pdf")\nwith {opened} as store:\n    store.ingest([document], settings={settings})\n'
     )
 
 
@@ -215,12 +222,16 @@ def outcome(job: Job) -> None:
     name = job.key.removeprefix("build:")
     with st.container(border=True):
         job_progress(job, key=f"job_{job.id}")
-        if job.result is not None:
+        summary = job.result
+        if summary is not None:
+            mark = "check_circle" if summary.ok else "warning"
             st.markdown(
-                f":material/check_circle: **{plain(name)}**, {plain(job.result.sentence)} ({job.seconds:.0f} s)"
+                f":material/{mark}: **{plain(name)}**, {plain(building.sentence(summary))} ({job.seconds:.0f} s)"
             )
-            for origin, reason in job.result.failed[:50]:
+            for origin, reason in summary.failed[:50]:
                 st.markdown(f":red[Not stored:] {plain(origin)}: {plain(reason)}")
+            if summary.pending:
+                st.caption("Build again to go on: what was embedded is kept and is not embedded twice.")
         with st.container(horizontal=True):
             ready = name in workspace.store_names()
             if ready and st.button(
@@ -237,3 +248,4 @@ def outcome(job: Job) -> None:
 
 runs()
 form()
+care(workspace.current_name())

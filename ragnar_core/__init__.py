@@ -50,6 +50,16 @@ from ragnar_core.retrieval import (
     retrieve_hybrid,
     retrieve_vss,
 )
-from ragnar_core.store import Store
+from ragnar_core.store import (
+    Analyzer,
+    AnalyzerOptions,
+    Finding,
+    IndexState,
+    IngestProgress,
+    IngestSummary,
+    Store,
+    StoreCounts,
+    UpdateResult,
+)
 
 __version__ = "0.1.0"

@@ -18,13 +18,12 @@ def build(location: Path, embed: Embedder) -> None:
     paths = sorted(path for path in HANDBOOK.iterdir() if path.suffix in (".md", ".html"))
     documents = [read_as_markdown(path, origin=f"handbook/{path.name}") for path in paths]
     location.parent.mkdir(parents=True, exist_ok=True)
-    with Store.create(
-        location, embed, name="handbook", title="The handbook of Ragnar Workbench", overwrite=True
-    ) as store:
+    title = "The handbook of Ragnar Workbench"
+    with Store.create(location, embed, name="handbook", title=title, overwrite=True) as store:
         summary = store.ingest(documents, settings=SETTINGS)
-        if summary.failed:
-            raise SystemExit(f"Not stored: {summary.failed}")
-        print(f"{location}: {summary}")
+    if not summary.ok:
+        raise SystemExit(f"not complete: {summary}")
+    print(f"{location}: {summary.done} documents, {summary.chunks_embedded} chunks, {summary.seconds:.0f} s")
 
 
 if __name__ == "__main__":

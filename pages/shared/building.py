@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
-
-import pandas as pd
 
 from pages.shared.jobs import Job
 from pages.shared.workspace import OpenStores, store_path
@@ -16,8 +14,9 @@ from ragnar_core import (
     Chunks,
     ChunkSettings,
     Embedder,
+    IngestProgress,
+    IngestSummary,
     MarkdownDocument,
-    RagnarError,
     Store,
     StoreError,
 )
@@ -67,29 +66,6 @@ class Estimate:
     dollars: float
 
 
-@dataclass
-class Outcome:
-    """What a build did."""
-
-    inserted: int = 0
-    replaced: int = 0
-    unchanged: int = 0
-    chunks_embedded: int = 0
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    stopped: bool = False
-
-    @property
-    def sentence(self) -> str:
-        parts = [
-            (self.inserted, "new"),
-            (self.replaced, "replaced"),
-            (self.unchanged, "unchanged"),
-            (len(self.failed), "failed"),
-        ]
-        said = ", ".join(f"{count:,} {what}" for count, what in parts if count) or "nothing to do"
-        return f"documents: {said}; {self.chunks_embedded:,} chunks embedded"
-
-
 def estimate(chunked: Sequence[tuple[int, int]], characters_a_second: float | None, price: float) -> Estimate:
     """From (chunks, characters) of each document; `price` is USD a million tokens."""
     chunks, characters = sum(c for c, _ in chunked), sum(n for _, n in chunked)
@@ -104,7 +80,7 @@ def chunked(text: str, settings: ChunkSettings) -> tuple[int, int]:
     return len(table), int((table["end"] - table["start"]).sum() + table["context"].str.len().sum())
 
 
-def with_columns(chunks: Chunks, columns: Sequence[ExtraColumn]) -> Chunks | pd.DataFrame:
+def with_columns(chunks: Chunks, columns: Sequence[ExtraColumn]) -> Chunks:
     """The chunks with each column's value in every row."""
     for column in columns:
         chunks.table[column.name] = column.value
@@ -143,8 +119,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def build(job: Job, plan: Plan, embedder: Embedder | None, stores: OpenStores) -> Outcome:
-    """Chunk, embed and store each document of a plan; a failed one is named and does not stop the others.
+def build(job: Job, plan: Plan, embedder: Embedder | None, stores: OpenStores) -> IngestSummary:
+    """Chunk, embed and store the documents of a plan; a failed one is named and does not stop the others.
 
     `embedder` is the model of a new store, or None to use that of the store that is there.
     """
@@ -152,32 +128,41 @@ def build(job: Job, plan: Plan, embedder: Embedder | None, stores: OpenStores) -
     if plan.create:
         path = store_path(plan.name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        extra = column_types(plan.columns) or None
         store = Store.create(
-            path,
-            embedder,
-            name=plan.name,
-            title=plan.title,
-            version=plan.version,
-            extra_cols=column_types(plan.columns) or None,
+            path, embedder, name=plan.name, title=plan.title, version=plan.version, extra_cols=extra
         )
         stores.put(plan.name, store)
     else:
         store = stores.get(plan.name)
-    outcome = Outcome()
-    for number, document in enumerate(plan.documents):
-        if job.cancel.is_set():
-            outcome.stopped = True
-            break
-        job.report(number, len(plan.documents), document.origin or "")
-        try:
-            chunks = with_columns(Boundaries.of(document).chunk(plan.settings), plan.columns)
-            result = store.update(chunks)
-            outcome.inserted += result.inserted
-            outcome.replaced += result.replaced
-            outcome.unchanged += result.unchanged
-            outcome.chunks_embedded += result.chunks_embedded
-        except RagnarError as error:
-            outcome.failed.append((document.origin or "", str(error)))
-        job.report(number + 1, len(plan.documents))
-    job.problems = outcome.failed
-    return outcome
+
+    def tell(progress: IngestProgress) -> None:
+        said = f"{progress.chunks_embedded:,} chunks embedded, {progress.chunks_written:,} written"
+        job.report(progress.documents_done, len(plan.documents), f"{progress.origin or ''} · {said}")
+
+    def prepare(document: MarkdownDocument) -> Chunks:
+        return with_columns(Boundaries.of(document).chunk(plan.settings), plan.columns)
+
+    summary = store.ingest(
+        plan.documents,
+        settings=plan.settings,
+        prepare=prepare if plan.columns else None,
+        progress=tell,
+        cancel=job.cancel,
+    )
+    job.problems = list(summary.failed)
+    return summary
+
+
+def sentence(summary: IngestSummary) -> str:
+    """What a build did, for a person."""
+    parts = (
+        (summary.inserted, "new"),
+        (summary.replaced, "replaced"),
+        (summary.unchanged, "unchanged"),
+        (len(summary.failed), "failed"),
+        (len(summary.pending), "left for the next run"),
+    )
+    said = ", ".join(f"{count:,} {what}" for count, what in parts if count) or "nothing to do"
+    reused = f", {summary.vectors_reused:,} vectors used again" if summary.vectors_reused else ""
+    return f"documents: {said}; {summary.chunks_embedded:,} chunks embedded{reused}"
