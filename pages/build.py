@@ -26,8 +26,6 @@ NEW = "A new store"
 def form() -> None:
     documents = {entry.origin: entry.document for entry in workspace.shelf().entries()}
     settings: ChunkSettings = st.session_state.get("chunk_settings") or ChunkSettings()
-    if (built := st.session_state.pop("build_target_next", None)) in workspace.store_names():
-        st.session_state["build_target"] = built
     where, what = st.columns(2, gap="large")
     with where:
         target = st.selectbox(
@@ -188,12 +186,15 @@ def as_python(plan: Plan, choice: Choice | None) -> None:
         if plan.create
         else f"Store.connect({location!r}, read_only=False)"
     )
-    usual = ChunkSettings().to_dict()
-    given = [f"{key}={value!r}" for key, value in plan.settings.to_dict().items() if value != usual[key]]
-    ingest = f"store.ingest([document], settings=ChunkSettings({', '.join(given)}))"
+    given = ", ".join(
+        f"{name}={value!r}"
+        for name, value in plan.settings.to_dict().items()
+        if value != getattr(ChunkSettings(), name)
+    )
+    settings = f"ChunkSettings({given})"
     copy_as_python(
         "from ragnar_core import ChunkSettings, Store, embed_default, read_as_markdown\n\n"
-        f'document = read_as_markdown("report.pdf")\nwith {opened} as store:\n    {ingest}\n'
+        f'document = read_as_markdown("report.pdf")\nwith {opened} as store:\n    store.ingest([document], settings={settings})\n'
     )
 
 
@@ -212,7 +213,6 @@ def running() -> None:
     if not active:
         if (name := st.session_state.pop("building", None)) and name in workspace.store_names():
             workspace.open_next(name)
-            st.session_state["build_target_next"] = name
         st.rerun()
     for job in active:
         job_progress(job, key=f"job_{job.id}")

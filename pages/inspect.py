@@ -2,72 +2,189 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
-from pages.shared import results, workspace
+from pages.shared import inspect_facts, inspect_passage, results, workspace
 from pages.shared.components.passage_list import Row, passage_list
-from pages.shared.rendered import rendered_markdown
+from pages.shared.components.split_handle import split_handle
+from pages.shared.inspect_search import DEPTH, METHODS, Listing, documents, listing, readable_store
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
 from pages.shared.text import snippet
+from ragnar_core import RagnarError, Store
 
 through_navigation()
 header("Inspect", "Search or leaf through a store, and see each passage with where it stands.")
-store = workspace.current_store()
+store = readable_store()
 PAGE = 100
+ALL = "All documents"
+MOST_LISTED = 2000
 
 
 @st.fragment
 def inspector() -> None:
+    state = st.session_state
+    query, method, filter_text, doc_id = _controls(store)
+    search = (str(store.location), query, method, filter_text, doc_id)
+    _follow_url(changed=state.get("inspect_search", search) != search)
+    state["inspect_search"] = search
+    problem, found = "", None
+    try:
+        found = listing(store, query, method, filter_text, doc_id)
+    except RagnarError as error:
+        problem = str(error)
+    chosen = _chosen(found)
+    with st.container(key="split"):
+        split_handle(key="handle")
+        left, right = st.columns([0.38, 0.62], gap="medium")
+        with left:
+            if found is None:
+                st.error(plain(problem), icon=":material/error:")
+            else:
+                _list(found, chosen, query)
+        with right:
+            if chosen is None:
+                st.caption("No passage to show.")
+            else:
+                outside = found is not None and found.place(chosen) is None
+                inspect_passage.draw(store, chosen, query, go=_go, outside=outside)
+    copy_as_python(_code(query, method, filter_text))
+
+
+def _controls(store: Store) -> tuple[str, str, str, Any]:
+    known = documents(store, str(store.location), store.revision)
+    listed = known.head(MOST_LISTED)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        query = st.text_input("Search the store", key="find", type="search", live="250ms", bind="query-params",
-                              placeholder="Search the store …", label_visibility="collapsed")  # fmt: skip
-        method = st.segmented_control("Method", ["VSS", "BM25"], default="BM25", required=True, key="method",
-                                      bind="query-params", label_visibility="collapsed")  # fmt: skip
-    query = (query or "").strip()
-    wanted = st.session_state.pop("inspect_chunk", None)
-    with workspace.page_errors():
-        if query:
-            table = results.found(store, query, method.lower(), PAGE)
-            metric = "distance" if method == "VSS" else "score"
+        query = st.text_input("Search", key="find", type="search", live="250ms", bind="query-params",
+                              placeholder="Search the store … (press /)", label_visibility="collapsed")  # fmt: skip
+        method = st.segmented_control("Search by", METHODS, default=METHODS[0], required=True, key="by", bind="query-params",
+                                      label_visibility="collapsed")  # fmt: skip
+        label = st.selectbox("Document", [ALL, *listed["label"]], key="doc", bind="query-params", width=155,
+                             label_visibility="collapsed")  # fmt: skip
+        filter_text = st.text_input("Filter", key="filter", bind="query-params", placeholder="Filter: start > 1000 …",
+                                    width=180, label_visibility="collapsed", icon=":material/filter_alt:")  # fmt: skip
+    at = listed.index[listed["label"] == label]
+    doc_id = None if label in (None, ALL) or not len(at) else listed["doc_id"][at[0]]
+    if doc_id is not None and not isinstance(doc_id, str):
+        doc_id = int(doc_id)
+    filter_text = (filter_text or "").strip()
+    return (query or "").strip(), method or METHODS[0], filter_text, doc_id
+
+
+def _follow_url(*, changed: bool) -> None:
+    """A chunk that a link, another page or the URL names is shown even where the search does not find it."""
+    state = st.session_state
+    if changed:
+        state["inspect_pinned"] = False
+    wanted = state.pop("inspect_chunk", None)
+    asked = st.query_params.get("chunk", "")
+    if wanted is None and asked.isdigit() and asked != state.get("inspect_written"):
+        wanted = int(asked)
+        state["inspect_written"] = asked
+    if wanted is not None:
+        _go(wanted)
+
+
+def _go(chunk_id: int) -> None:
+    st.session_state["inspect_selected"] = chunk_id
+    st.session_state["inspect_pinned"] = True
+
+
+def _choose(chunk_id: int) -> None:
+    st.session_state["inspect_selected"] = chunk_id
+    st.session_state["inspect_pinned"] = False
+
+
+def _chosen(found: Listing | None) -> int | None:
+    """The chunk on the right: the last choice while it is listed or was asked for, else the first of the list."""
+    state = st.session_state
+    chosen = state.get("inspect_selected")
+    listed = found is not None and found.place(chosen) is not None
+    if not listed:
+        pinned = chosen is not None and state.get("inspect_pinned")
+        if not (pinned and len(store.fetch([chosen]))):
+            chosen = int(found.ids[0]) if found is not None and len(found.ids) else None
+            state["inspect_pinned"] = False
+    state["inspect_selected"] = chosen
+    written = "" if chosen is None else str(chosen)
+    if written != st.query_params.get("chunk", ""):
+        if written:
+            st.query_params["chunk"] = written
         else:
-            table, metric = store.chunks().head(PAGE), ""
-        if wanted is not None and wanted not in set(table["chunk_id"]):
-            table = store.fetch([wanted, *table["chunk_id"].head(PAGE - 1)])
+            st.query_params.pop("chunk", None)
+    state["inspect_written"] = written
+    return chosen
+
+
+def _list(found: Listing, chosen: int | None, query: str) -> None:
+    place = found.place(chosen)
+    page = (place or 0) // PAGE
+    first = page * PAGE
+    ids = found.ids[first : first + PAGE]
     terms = set(store.analyzer.tokens(query)) if query else set()
-    left, right = st.columns([0.4, 0.6], gap="medium")
-    with left:
-        st.caption(f"Showing {len(table):,} of {store.counts().chunks:,} chunks")
-        rows = [_row(row, terms, metric) for row in table.itertuples(index=False)]
-        chosen = passage_list(rows, wanted=wanted, key="passages",
-                              empty="No passage matches. Try the other method, or other words.")  # fmt: skip
-    with right:
-        if chosen is None:
-            st.caption("Choose a passage on the left.")
-        else:
-            _passage(chosen)
-    copy_as_python(
-        f"from ragnar_core import Store\n\nwith Store.connect({str(store.location)!r}) as store:\n    print(store.chunks())\n"
+    rows = [
+        _row(row, terms, "" if found.values is None else f"{found.metric} {found.values[first + i]:.3f}")
+        for i, row in enumerate(store.fetch(ids).itertuples(index=False))
+    ]
+
+    def turn(step: int) -> None:
+        target = max(0, min(len(found.ids) - 1, first + step * PAGE + (PAGE - 1 if step < 0 else 0)))
+        _choose(int(found.ids[target]))
+
+    passage_list(
+        rows, chosen=chosen if place is not None else None, key="passages", choose=_choose, turn=turn,
+        summary=_summary(found, first, len(rows), query), earlier=first > 0, later=first + PAGE < len(found.ids),
+        search_key="find", rank=first + 1 if query else 0, empty=_nothing(query),
+    )  # fmt: skip
+
+
+def _summary(found: Listing, first: int, shown: int, query: str) -> str:
+    of = f"of {found.total:,} {'chunk' if found.total == 1 else 'chunks'}"
+    if not shown:
+        return "0 chunks"
+    part = f"{shown:,}" if shown == found.total else f"{first + 1:,}–{first + shown:,}"
+    deep = f", the best {DEPTH:,} can be leafed through" if found.total > len(found.ids) else ""
+    return f"Showing {part} {of}{deep}{', best first' if query and shown > 1 and not deep else ''}"
+
+
+def _nothing(query: str) -> str:
+    if query:
+        return "Nothing found. BM25 matches words: try other words, VSS, or a wider filter."
+    if st.session_state.get("filter") or st.session_state.get("doc") not in (None, ALL):
+        return "No chunk passes the filter."
+    return "This store holds no chunks yet."
+
+
+def _row(row: Any, terms: set[str], score: str) -> Row:
+    shown, marks = snippet(row.text, results.matches(store, row.text, terms) if terms else [], 190)
+    origin = row.origin or "no origin"
+    if score:
+        return Row(int(row.chunk_id), origin, score, shown, marks)
+    heading = inspect_facts.trail(row.context).rpartition(" › ")[2]
+    return Row(int(row.chunk_id), heading, f"{len(row.text):,} characters", shown, marks, group=origin)
+
+
+def _code(query: str, method: str, filter_text: str) -> str:
+    name = {"BM25": "retrieve_bm25", "VSS": "retrieve_vss", "Hybrid": "retrieve_hybrid"}[method]
+    narrowed = f", filter={filter_text!r}" if filter_text else ""
+    if query:
+        what, line = f"Store, {name}", f"{name}(store, {query!r}, top_k={PAGE}{narrowed})"
+    else:
+        what, line = "Store", "store.chunks()"
+    return f"from ragnar_core import {what}\n\nwith Store.connect({str(store.location)!r}) as store:\n    print({line})\n"
+
+
+def _empty() -> None:
+    st.info("This store holds no chunks yet: there is nothing to look through.", icon=":material/search:")
+    st.page_link(
+        "pages/build.py", label="Put documents into it on the Build page", icon=":material/construction:"
     )
 
 
-def _row(row, terms: set[str], metric: str) -> Row:
-    shown, marks = snippet(row.text, results.matches(store, row.text, terms) if terms else [], 180)
-    score = f"{metric} {row.metric_value:.3f}" if metric and hasattr(row, "metric_value") else ""
-    return Row(int(row.chunk_id), row.origin or "no origin", score, shown, marks)
-
-
-def _passage(chunk_id: int) -> None:
-    row = next(store.fetch([chunk_id]).itertuples(index=False))
-    how = st.segmented_control("Show as", ["Rendered", "Raw text"], default="Rendered", required=True, key="show_as",
-                               label_visibility="collapsed")  # fmt: skip
-    st.markdown(f"**{plain(row.origin or 'no origin')}**")
-    st.caption(f"chunk {row.chunk_id} · document {row.doc_id} · characters {row.start:,}–{row.end:,} of the document")
-    if row.context:
-        st.caption(plain(" › ".join(line.lstrip("# ") for line in row.context.split("\n"))))
-    if how == "Rendered":
-        rendered_markdown(row.text)
-    else:
-        st.code(row.text, language=None, wrap_lines=True, height=520)
-
-
-inspector()
+with workspace.page_errors():
+    counts = store.counts()
+if counts.chunks:
+    inspector()
+else:
+    _empty()

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import streamlit as st
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.token import Token
 
-_STYLE = """
-<style>
-.ragnar-passage { font-size: 15px; line-height: 1.55; overflow-wrap: anywhere; }
-.ragnar-passage h1, .ragnar-passage h2, .ragnar-passage h3 { font-size: 1.15em; margin: .9em 0 .3em; padding: 0; }
-.ragnar-passage table { border-collapse: collapse; display: block; overflow-x: auto; }
-.ragnar-passage th, .ragnar-passage td { border: 1px solid rgb(128 128 128 / .35); padding: 3px 8px; text-align: left; }
-.ragnar-passage pre { white-space: pre-wrap; padding: 8px 12px; border-radius: 6px; background: rgb(128 128 128 / .12); }
-.ragnar-passage code { font-size: .9em; }
-</style>
-"""
+from pages.shared.components.passage_view import passage_view
 
 
-def rendered_markdown(text: str) -> None:
-    st.html(f'{_STYLE}<div class="ragnar-passage">{inert_html(text)}</div>')
+def rendered_markdown(text: str, *, words: Iterable[str] = (), key: str | None = None) -> None:
+    """Draw a Markdown text; `words` are marked in it."""
+    passage_view(html=inert_html(text), words=words, key=key)
 
 
 def inert_html(text: str) -> str:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ragnar_core.store.analyzer import Analyzer, AnalyzerOptions
-from ragnar_core.store.layout import Layout
 from ragnar_core.store.postings import ChunkTerms, Ints, PostingsTable, TermCoder, Terms
+from ragnar_core.store.schema import Layout
 from ragnar_core.store.text import texts_of
 
 Floats = NDArray[np.float32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from ragnar_core.store.index import (
     settle,
 )
 from ragnar_core.store.postings import Ints
+from ragnar_core.store.schema import RAGHILDA
 from ragnar_core.store.text import texts_of
 from ragnar_core.store.write import Existing, delete_documents
 
@@ -67,8 +68,6 @@ def check(store: Store, *, probe: bool | None = None) -> list[Finding]:
     ]
     found = [finding for each in checks for finding in each(store)]
     found += _model(store, probe)
-    if store.layout.kind == "raghilda":
-        found = [replace(finding, repair=None) for finding in found]
     return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.severity))
 
 
@@ -133,9 +132,7 @@ def _orphans(store: Store) -> list[Finding]:
         if store.version == 1:
             return []
         chunks = _orphan_chunks(cursor, store)
-        empty = cursor.execute(
-            f"SELECT doc_id FROM {store.layout.documents} ANTI JOIN {store.layout.table} USING (doc_id)"
-        ).fetchall()
+        empty = cursor.execute("SELECT doc_id FROM documents ANTI JOIN embeddings USING (doc_id)").fetchall()
     if len(chunks):
         found.append(
             Finding(
@@ -181,7 +178,7 @@ def _dimensions(store: Store) -> list[Finding]:
         kind = cursor.execute(
             "SELECT data_type FROM duckdb_columns() WHERE table_name = ? AND column_name = 'embedding' "
             "AND schema_name = 'main'",
-            ["chunks" if store.version == 1 else "embeddings"],
+            [store.layout.table],
         ).fetchone()
         if kind and kind[0].endswith("[]"):
             sizes = cursor.execute(
@@ -197,7 +194,7 @@ def _dimensions(store: Store) -> list[Finding]:
                     len(sizes),
                 )
             ]
-        if store.layout.kind == "raghilda":
+        if store.layout is RAGHILDA:
             return []
         size = cursor.execute(
             "SELECT count(*) FROM duckdb_columns() WHERE table_name = 'metadata' AND column_name = 'embedding_size'"
@@ -257,7 +254,7 @@ def _duplicates(store: Store) -> list[Finding]:
     if store.version == 1:
         return []
     with store.opened.database.reading() as cursor:
-        copies = _copies(cursor, store)
+        copies = _copies(cursor)
     if not copies:
         return []
     named = tuple(origin or doc_id for doc_id, origin in copies[:20])
@@ -374,9 +371,7 @@ def _probe(store: Store) -> list[Finding]:
 
 
 def _orphan_chunks(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
-    return ids_of(
-        cursor, f"SELECT chunk_id FROM {store.layout.table} ANTI JOIN {store.layout.documents} USING (doc_id)"
-    )
+    return ids_of(cursor, f"SELECT chunk_id FROM {store.layout.table} ANTI JOIN documents USING (doc_id)")
 
 
 def _outside_ranges(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
@@ -387,10 +382,10 @@ def _outside_ranges(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
     )
 
 
-def _copies(cursor: duckdb.DuckDBPyConnection, store: Store) -> list[tuple[int, str | None]]:
+def _copies(cursor: duckdb.DuckDBPyConnection) -> list[tuple[int, str | None]]:
     return cursor.execute(
         "SELECT doc_id, origin FROM (SELECT doc_id, origin, row_number() OVER (PARTITION BY md5(text), length(text) "
-        f"ORDER BY doc_id) AS nth FROM {store.layout.documents}) WHERE nth > 1 ORDER BY doc_id"
+        "ORDER BY doc_id) AS nth FROM documents) WHERE nth > 1 ORDER BY doc_id"
     ).fetchall()
 
 
@@ -431,15 +426,13 @@ def _repair_ranges(store: Store) -> None:
 
 def _repair_empty(store: Store) -> None:
     with store.opened.database.reading() as cursor:
-        rows = cursor.execute(
-            f"SELECT doc_id FROM {store.layout.documents} ANTI JOIN {store.layout.table} USING (doc_id)"
-        ).fetchall()
+        rows = cursor.execute("SELECT doc_id FROM documents ANTI JOIN embeddings USING (doc_id)").fetchall()
     delete_documents(store, [Existing(row[0], np.zeros(0, np.int64)) for row in rows])
 
 
 def _repair_duplicates(store: Store) -> None:
     with store.opened.database.reading() as cursor:
-        copies = [doc_id for doc_id, _ in _copies(cursor, store)]
+        copies = [doc_id for doc_id, _ in _copies(cursor)]
     for doc_id in copies:
         store.delete(doc_id)
 

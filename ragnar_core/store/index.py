@@ -15,10 +15,10 @@ from ragnar_core.errors import StoreError
 from ragnar_core.store.analyzer import Analyzer, AnalyzerOptions
 from ragnar_core.store.cache import Floats
 from ragnar_core.store.extensions import load_extension
-from ragnar_core.store.layout import Layout
 from ragnar_core.store.opened import hnsw_indexes
 from ragnar_core.store.postings import ChunkTerms, Ints, TermCoder
 from ragnar_core.store.prepare import check_vectors
+from ragnar_core.store.schema import Layout
 from ragnar_core.store.text import texts_of
 from ragnar_core.store.write import insert_postings, insert_terms, vector_array
 

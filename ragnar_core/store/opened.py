@@ -15,9 +15,9 @@ from ragnar_core.errors import StoreError
 from ragnar_core.store import interop_r
 from ragnar_core.store.cache import Cache, file_revision, has_own_tables
 from ragnar_core.store.connection import Database, first_line
-from ragnar_core.store.interop_raghilda import SYSTEM_COLUMNS, embed_config_of_raghilda
-from ragnar_core.store.layout import Layout
+from ragnar_core.store.interop_raghilda import embed_config_of_raghilda
 from ragnar_core.store.schema import (
+    Layout,
     columns_by_table,
     create_own_tables,
     layout_of,
@@ -74,7 +74,7 @@ def adopt(known: Opened, analyzer: dict[str, Any]) -> None:
 def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
     layout = layout_of(cursor, database.name)
     tables = columns_by_table(cursor)
-    columns = tables["chunks" if layout.version == 1 else "embeddings"]
+    columns = tables[layout.table]
     kind = columns.get("embedding", "")
     dim = int(kind[kind.index("[") + 1 : -1]) if "[" in kind and kind[-2] != "[" else 0
     metadata = _metadata(cursor, tables["metadata"])
@@ -86,11 +86,7 @@ def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
         database=database,
         layout=layout,
         dim=dim,
-        extra_cols={
-            name: kind
-            for name, kind in columns.items()
-            if name not in _OWN_COLUMNS | (SYSTEM_COLUMNS if layout.kind == "raghilda" else frozenset())
-        },
+        extra_cols={name: kind for name, kind in columns.items() if name not in _OWN_COLUMNS},
         name=metadata.get("name") or "store",
         title=metadata.get("title"),
         embed_config=config,
@@ -131,10 +127,7 @@ def _embedder(layout: Layout, metadata: dict[str, Any]) -> tuple[dict[str, Any] 
             own = json.loads(metadata["embed_config"])
         except ValueError as error:
             raise StoreError(f"the store's embed_config is no JSON: {error}") from error
-        if layout.kind == "raghilda":
-            config, call = embed_config_of_raghilda(own)
-        else:
-            config = own
+        config = embed_config_of_raghilda(own) if layout.kind == "raghilda" else own
     return config, call
 
 

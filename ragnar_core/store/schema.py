@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -17,8 +18,6 @@ import pandas as pd
 import pyarrow as pa
 
 from ragnar_core.errors import StoreError
-from ragnar_core.store.interop_raghilda import raghilda_layout
-from ragnar_core.store.layout import Layout
 
 FORMAT = 1
 RESERVED = (
@@ -27,8 +26,23 @@ RESERVED = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where a store keeps what. `kind` is "ragnar" or "raghilda"; raghilda's stores are read only."""
+
+    kind: str
+    version: int
+    table: str
+    doc_id: str
+    start: str
+    end: str
+    chunk_sequence: str
+    doc_sequence: str | None
+
+
 RAGNAR_2 = Layout("ragnar", 2, "embeddings", "doc_id", "start", '"end"', "chunk_id_seq", "doc_id_seq")
 RAGNAR_1 = Layout("ragnar", 1, "chunks", "", "NULL::INTEGER", "NULL::INTEGER", "chunk_id_sequence", None)
+RAGHILDA = Layout("raghilda", 2, "embeddings", "doc_id", "start_index", "end_index", "chunk_id_seq", None)
 
 _DOCUMENTS = """
 CREATE SEQUENCE chunk_id_seq START 1;
@@ -122,9 +136,7 @@ def layout_of(cursor: duckdb.DuckDBPyConnection, name: str) -> Layout:
     """Which kind of store a file is. Raises StoreError when it is none."""
     tables = columns_by_table(cursor)
     if {"documents", "embeddings", "metadata"} <= tables.keys():
-        if "start_index" in tables["embeddings"]:
-            return raghilda_layout(tables["embeddings"])
-        return RAGNAR_2
+        return RAGHILDA if "start_index" in tables["embeddings"] else RAGNAR_2
     if {"chunks", "metadata"} <= tables.keys() and "chunk_id" in tables["chunks"]:
         return RAGNAR_1
     found = ", ".join(sorted(tables)) or "none"

@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from ragnar_core.errors import StoreError
 from ragnar_core.store.cache import Change, Floats
-from ragnar_core.store.layout import Layout
 from ragnar_core.store.postings import ChunkTerms, Ints
 from ragnar_core.store.prepare import Prepared
-from ragnar_core.store.schema import arrow_type, quote
+from ragnar_core.store.schema import Layout, arrow_type, quote
 
 if TYPE_CHECKING:
     from ragnar_core.store.reading import StoreReader

@@ -1,8 +1,9 @@
-"""A list of passages to choose from with pointer or keyboard."""
+"""A list of passages to choose from with pointer or keyboard, a page at a time."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import streamlit as st
@@ -10,7 +11,7 @@ import streamlit as st
 _HERE = Path(__file__).parent
 _component = st.components.v2.component(
     "ragnar_passage_list",
-    html='<div class="list" role="listbox" tabindex="0" aria-label="Passages"></div>\n',
+    html='<div class="bar"></div><div class="list" role="listbox" tabindex="0" aria-label="Passages"></div>\n',
     css=(_HERE / "passage_list.css").read_text("utf-8"),
     js=(_HERE / "passage_list.js").read_text("utf-8"),
 )
@@ -18,32 +19,61 @@ _component = st.components.v2.component(
 
 @dataclass(frozen=True)
 class Row:
-    """One passage. `marks` are UTF-16 ranges of `text`."""
+    """One passage. `marks` are UTF-16 ranges of `text`; rows of one `group` stand under one heading."""
 
     id: int
     origin: str
     score: str
     text: str
-    marks: list[list[int]]
+    marks: list[list[int]] = field(default_factory=list)
+    group: str = ""
+    note: str = ""
 
 
-def passage_list(rows: list[Row], *, wanted: int | None, key: str, empty: str) -> int | None:
-    """Draw the list and return the chosen chunk id: `wanted`, else the last choice while it is listed, else the first."""
-    ids = [row.id for row in rows]
-    if wanted in ids:
-        st.session_state[f"{key}_last"] = wanted
-    last = st.session_state.get(f"{key}_last")
-    picked = st.session_state.get(key, {}).get("chosen")
-    if wanted not in ids and picked in ids and picked != st.session_state.get(f"{key}_picked"):
-        last = picked
-    st.session_state[f"{key}_picked"] = picked
-    chosen = last if last in ids else (ids[0] if ids else None)
-    st.session_state[f"{key}_last"] = chosen
+def passage_list(
+    rows: list[Row],
+    *,
+    chosen: int | None,
+    key: str,
+    empty: str,
+    choose: Callable[[int], None],
+    summary: str = "",
+    earlier: bool = False,
+    later: bool = False,
+    turn: Callable[[int], None] | None = None,
+    search_key: str = "",
+    rank: int = 1,
+    compact: bool = False,
+    label: str = "Passages",
+) -> None:
+    """Draw the list with the chunk id `chosen` marked.
+
+    `choose(id)` is called before the next run when the person picks another passage, `turn(-1 or 1)` when they leaf
+    (`earlier`, `later`: whether there is somewhere to leaf to). With `search_key`, the key of the search box, the list
+    listens to the whole page: `/` goes to the box, Escape empties it, arrows, j and k move. `rank` numbers the first
+    row; 0 shows no numbers.
+    """
+
+    def on_choice() -> None:
+        picked = st.session_state[key].get("chosen")
+        if picked is not None:
+            choose(int(picked))
+
+    def on_turn() -> None:
+        step = st.session_state[key].get("turned")
+        if step is not None and turn is not None:
+            turn(int(step))
+
     data = {
         "rows": [asdict(row) for row in rows],
         "chosen": chosen,
         "empty": empty,
-        "signature": str(hash((tuple(ids), tuple(row.text for row in rows), tuple(row.score for row in rows)))),
+        "summary": summary,
+        "earlier": earlier,
+        "later": later,
+        "search": search_key,
+        "rank": rank,
+        "compact": compact,
+        "label": label,
     }
-    _component(key=key, data=data, on_chosen_change=lambda: None)
-    return chosen
+    _component(key=key, data=data, on_chosen_change=on_choice, on_turned_change=on_turn)
