@@ -23,7 +23,8 @@ AROUND = 4000
 Facts = list[tuple[str, str]]
 _STYLE = """
 <style>
-.ragnar-facts { display: flex; flex-wrap: wrap; gap: 8px 26px; margin: 0 !important; padding: 0 !important; font-size: 13.5px; line-height: 1.35; }
+.ragnar-facts { margin: 0 !important; padding: 0 !important; }
+.ragnar-facts { display: flex; flex-wrap: wrap; gap: 8px 26px; font-size: 13.5px; line-height: 1.35; }
 .ragnar-facts.rows { display: grid; grid-template-columns: minmax(110px, max-content) minmax(0, 1fr); gap: 7px 22px; }
 .ragnar-facts div { min-width: 0; }
 .ragnar-facts.rows div { display: contents; }
