@@ -197,8 +197,9 @@ class Embedder(ABC):
                 _generator(self._stream([clean(texts[i]) for i in filled], purpose, report, cancel))
             ) as s:
                 for positions, vectors in s:
-                    here = rows[np.asarray(positions, dtype=np.int64)]
-                    self._check(vectors, here)
+                    sent = np.asarray(positions, dtype=np.int64)
+                    self._check(vectors, sent)
+                    here = rows[sent]
                     if out is None:
                         out = np.full((len(texts), vectors.shape[1]), np.nan, dtype=np.float32)
                     out[here] = vectors
@@ -248,10 +249,14 @@ class Embedder(ABC):
             )
         bad = ~np.isfinite(vectors).all(axis=1)
         if bad.any():
-            raise EmbedRunError(f"{self.label} returned NaN or infinite numbers for text {rows[bad][0] + 1}.")
+            raise EmbedRunError(
+                f"{self.label} returned NaN or infinite numbers for {{text}}.", position=int(rows[bad][0])
+            )
         zero = ~vectors.any(axis=1)
         if zero.any():
-            raise EmbedRunError(f"{self.label} returned a vector of zeros for text {rows[zero][0] + 1}.")
+            raise EmbedRunError(
+                f"{self.label} returned a vector of zeros for {{text}}.", position=int(rows[zero][0])
+            )
 
 
 def is_blank(text: str | None) -> bool:

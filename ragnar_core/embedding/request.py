@@ -26,9 +26,12 @@ from ragnar_core.embedding.embedder import (
     TooLong,
 )
 from ragnar_core.embedding.http import Reply, Request, UnreachableError, retry_after, send
+from ragnar_core.errors import EmbedError
 
 _REPEAT = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _REFUSED = {400, 413, 422}
+# What llama.cpp and Ollama say, with status 500, of a text that they will never take.
+_REFUSED_BY_500 = ("too large to process", "context length", "unsupported value: nan")
 _LENGTH_WORDS = ("long", "length", "token", "context", "exceed", "too large", "maximum", "size", "limit")
 _QUERY_SECONDS = 20.0
 _CONNECT_TRIES = 4
@@ -83,6 +86,14 @@ class ProviderError(EmbedRunError):
         self.status = status
         self.words = words
 
+    @property
+    def refused(self) -> bool:
+        """Whether the provider would not take what was sent, so that less of it may be taken."""
+        said = self.words.lower()
+        return self.status in _REFUSED or (
+            self.status == 500 and any(words in said for words in _REFUSED_BY_500)
+        )
+
 
 class Service(Protocol):
     """What the loop needs to know about a provider."""
@@ -131,6 +142,7 @@ def estimated_tokens(text: str) -> int:
 class _Outcome:
     done: list[tuple[Sequence[int], FloatArray]] = field(default_factory=list)
     error: EmbedRunError | None = None
+    cut: bool = False
 
 
 class _Run:
@@ -194,8 +206,8 @@ class _Run:
     def _work(self, positions: range, outcomes: queue.SimpleQueue[_Outcome]) -> None:
         try:
             outcome = self._batch(positions)
-        except EmbedRunError as error:
-            outcome = _Outcome(error=error)
+        except EmbedError as error:
+            outcome = _Outcome(error=EmbedRunError(str(error)))
         except Exception as error:
             name = type(error).__name__
             words = self._service.redact(f"{name}: {error}")
@@ -218,8 +230,8 @@ class _Run:
     def _batch(self, positions: range) -> _Outcome:
         try:
             answer = self._ask([self._texts[i] for i in positions])
-        except ProviderError as error:
-            if error.status not in _REFUSED:
+        except EmbedRunError as error:
+            if not isinstance(error, ProviderError) or not error.refused:
                 return _Outcome(error=error)
             if len(positions) == 1:
                 return self._refused_text(positions, error)
@@ -232,9 +244,9 @@ class _Run:
         outcome = self._batch(positions[:middle])
         if outcome.error is None:
             right = self._batch(positions[middle:])
-            outcome = _Outcome(outcome.done + right.done, right.error)
-        if outcome.error is None:
-            # Both halves were taken, so it was the batch that was too large and not a text that was bad.
+            outcome = _Outcome(outcome.done + right.done, right.error, outcome.cut or right.cut)
+        if outcome.error is None and not outcome.cut:
+            # Both halves were taken as they are, so it was the batch that was too large and not a text.
             largest = max(len(part) for part, _ in outcome.done)
             with self._lock:
                 self._items = min(self._items, largest)
@@ -250,11 +262,11 @@ class _Run:
                 try:
                     answer = self._ask([text])
                 except ProviderError as again:
-                    if again.status not in _REFUSED:
+                    if not again.refused:
                         return _Outcome(error=again)
                     continue
                 self._truncated([place])
-                return _Outcome(done=[(positions, answer.vectors)])
+                return _Outcome(done=[(positions, answer.vectors)], cut=True)
         if not self._succeeded and self._refuses_anything():
             return _Outcome(error=error)
         preview = " ".join(self._texts[place].split())[:40]
@@ -269,7 +281,7 @@ class _Run:
         try:
             self._ask(["test"])
         except ProviderError as error:
-            return error.status in _REFUSED
+            return error.refused
         return False
 
     def _ask(self, texts: list[str]) -> Answer:
@@ -305,7 +317,7 @@ class _Run:
                 else:
                     words = self._service.redact(reply.words)
                     problem = self._problem(reply.status, words)
-                    if reply.status not in _REPEAT or "insufficient_quota" in reply.text:
+                    if problem.refused or reply.status not in _REPEAT or "insufficient_quota" in reply.text:
                         raise problem from None
                     asked_to_wait = retry_after(reply)
             wait = self._backoff(tries) if asked_to_wait is None else asked_to_wait + random.uniform(0, 0.25)

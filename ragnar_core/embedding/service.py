@@ -17,6 +17,7 @@ import numpy as np
 from ragnar_core.embedding.embedder import (
     Embedder,
     EmbedReport,
+    EmbedRunError,
     FloatArray,
     ModelCheck,
     Purpose,
@@ -117,6 +118,14 @@ class ServiceEmbedder(Embedder):
         query, document = options.get("query_prefix"), options.get("document_prefix")
         self.query_prefix = known[0] if query is None else query
         self.document_prefix = known[1] if document is None else document
+        for name, text in (("query_prefix", query), ("document_prefix", document)):
+            if text is not None and not isinstance(text, str):
+                raise EmbedError(f"{name} of {self.title} must be text, got {text!r}.")
+        for name, number in (("dims", self._settings.get("dims")), ("dim", options.get("dim"))):
+            if number is not None and (not isinstance(number, int) or number < 1):
+                raise EmbedError(
+                    f"{name} of {self.title} must be a whole number of at least 1, got {number!r}."
+                )
         self._dim = options.get("dim") or self._settings.get("dims")
         self.max_tokens = self.limits.text_tokens
         self._learned_items: int | None = None
@@ -147,8 +156,12 @@ class ServiceEmbedder(Embedder):
         started = time.monotonic()
         hurried = replace(self._requests, retry_seconds=min(5.0, self._requests.retry_seconds))
         stream = self._ask(["test"], "query", hurried, EmbedReport(), threading.Event())
-        vectors = next(iter(stream))[1]
-        self._check(vectors, np.zeros(1, dtype=np.int64))
+        try:
+            vectors = next(iter(stream))[1]
+            self._check(vectors, np.zeros(1, dtype=np.int64))
+        except EmbedRunError as error:
+            error.place([0], 1)
+            raise
         seconds = time.monotonic() - started
         items, requests = self.batch_items(), self._requests.concurrency
         return ModelCheck(self.label, int(vectors.shape[1]), seconds, self.max_tokens, items, requests)
@@ -247,11 +260,16 @@ class ServiceEmbedder(Embedder):
         return min(filter(None, (self.limits.items, self._requests.batch_size, self._learned_items)))
 
     def _find_key(self) -> str | None:
-        if callable(self._api_key):
-            return self._api_key()
-        if self._api_key or not self.key_variable or not self.is_own_address():
-            return self._api_key
-        return os.environ.get(self.key_variable)
+        key = self._api_key() if callable(self._api_key) else self._api_key
+        if not key and self.key_variable and not callable(self._api_key) and self.is_own_address():
+            key = os.environ.get(self.key_variable)
+        key = key.strip() if key else None
+        if key and not re.fullmatch(r"[!-~]+", key):
+            # Said here because the HTTP library would repeat the key in its own error.
+            raise EmbedError(
+                f"The key for {self.title} holds a character that no key has: was it copied whole?"
+            )
+        return key
 
     def is_own_address(self) -> bool:
         """Whether the environment's credentials may be sent to this address.

@@ -111,9 +111,9 @@ def test_a_failure_keeps_what_was_done_and_says_what_failed():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([float("nan"), 1.0], "NaN or infinite numbers for text 3"),
-        ([float("inf"), 1.0], "NaN or infinite numbers for text 3"),
-        ([0.0, 0.0], "vector of zeros for text 3"),
+        ([float("nan"), 1.0], "NaN or infinite numbers for text 3 of 3"),
+        ([float("inf"), 1.0], "NaN or infinite numbers for text 3 of 3"),
+        ([0.0, 0.0], "vector of zeros for text 3 of 3"),
     ],
 )
 def test_vectors_that_would_poison_a_store_are_refused(row, message):

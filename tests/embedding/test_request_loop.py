@@ -120,7 +120,7 @@ def test_a_malformed_answer_is_asked_for_once_more_and_then_refused(server, prot
 
 @pytest.mark.parametrize(
     ("number", "message"),
-    [(float("nan"), "NaN or infinite numbers for text 2"), (0.0, "vector of zeros for text 2")],
+    [(float("nan"), "NaN or infinite numbers for text 2 of 2"), (0.0, "vector of zeros for text 2 of 2")],
 )
 def test_poisonous_vectors_are_refused_with_the_place_of_the_text(server, protocol, number, message):
     def change(answer):
@@ -296,6 +296,59 @@ def test_a_too_long_text_is_cut_until_it_fits_and_reported(server, protocol):
     assert out[2].tolist() == [980, 1, 98]
     assert report.truncated == [2]
     assert report.notes[1] == "1 text is longer than the model reads; the end was cut off."
+
+
+def test_a_text_that_had_to_be_cut_does_not_make_the_batches_smaller(server, protocol):
+    def rule(texts):
+        return (
+            protocol.Fault(400, {"error": {"message": "too long"}}) if max(map(len, texts)) > 1000 else None
+        )
+
+    server.rule = rule
+    embedder = make(server, batch_size=8, concurrency=1)
+    embedder.embed(["a", "b" * 1200, "c", "d"])
+    before = len(server.batches)
+    embedder.embed(TEXTS[:16])
+    assert [len(batch) for batch in server.batches[before:]] == [8, 8]
+
+
+def test_a_500_that_means_too_large_is_not_waited_out(server, protocol):
+    def rule(texts):
+        message = "input is too large to process. increase the physical batch size"
+        return protocol.Fault(500, {"error": {"message": message}}) if max(map(len, texts)) > 1000 else None
+
+    server.rule = rule
+    report = EmbedReport()
+    out = make(server).embed(["a", "b" * 1200], report=report)
+    assert out.tolist() == [[1, 1, 97], [840, 1, 98]]
+    assert (report.retries, report.truncated) == (0, [1])
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\n", f"  {KEY} "])
+def test_white_space_around_a_key_does_no_harm(server, key):
+    assert make(server, api_key=key).embed(["a"]).tolist() == [[1, 1, 97]]
+
+
+@pytest.mark.parametrize("key", ["sk-two lines\nof-a-key", "sk-…elided-0123"])
+def test_a_key_that_cannot_be_one_is_not_shown(server, key):
+    with pytest.raises(EmbedError, match="holds a character that no key has") as caught:
+        make(server, api_key=key).embed(["a"])
+    assert key[:6] not in str(caught.value)
+    assert server.seen == []
+
+
+def test_a_failing_credential_in_mid_run_is_said_as_it_is(server):
+    answers = iter([KEY, KEY, KEY])
+
+    def key():
+        try:
+            return next(answers)
+        except StopIteration:
+            raise EmbedError("Your login has run out: log in again.") from None
+
+    with pytest.raises(EmbedRunError, match=r"^Your login has run out: log in again\.$") as caught:
+        make(server, api_key=key, batch_size=1, concurrency=1).embed(["a", "b", "c"])
+    assert caught.value.done.tolist() == [True, True, False]
 
 
 def test_a_too_long_text_is_refused_when_asked(server, protocol):
@@ -495,6 +548,9 @@ def test_a_key_in_a_config_is_refused():
         ({"encoding": "int8"}, 'encoding must be "float" or "base64"'),
         ({"base_url": "ftp://x"}, "must start with http"),
         ({"base_url": "https://me:secret@api.openai.com/v1"}, "must not hold a user or password"),
+        ({"dims": 0}, "dims of OpenAI must be a whole number of at least 1"),
+        ({"dim": "x"}, "dim of OpenAI must be a whole number of at least 1"),
+        ({"query_prefix": 5}, "query_prefix of OpenAI must be text"),
         ({"model": " "}, "needs the name of a model"),
     ],
 )
