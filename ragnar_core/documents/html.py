@@ -16,17 +16,20 @@ from ragnar_core.documents.tables import markdown_table
 from ragnar_core.errors import DocumentError
 
 SAFE_SCHEMES = ("http", "https", "file", "data", "")
+RAW_START, RAW_END = "\ue0a1", "\ue0a2"  # around text of our own that is Markdown already (formulas)
 DEEPEST = 120  # nested elements that the recursive conversion takes within Python's default limit
 NEUTRAL = frozenset((
     "div", "span", "font", "section", "article", "center", "b", "i", "em", "strong", "u", "s", "small", "big",
     "a", "p", "blockquote", "ul", "ol", "li", "dl", "dd",
 ))  # fmt: skip
+MOST_UNWRAPPED = 400  # moving a child costs as much as it has elements below it
+TOO_DEEP = "Parts of the page are nested too deeply to keep their headings and lists; their text was taken."
 NOT_A_LANGUAGE = re.compile(
     r"code|highlight|block|pretty|source|output|literal|screen|listing|cell|wrap|line|hljs|downlit"
 )
 LANGUAGE_PREFIX = re.compile(r"^(?:language-|lang-|highlight-source-|highlight-|brush:)(.+)$")
 
-INLINE_MARKS = re.compile(r"([`\\])|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|\](?=[(\[])")
+INLINE_MARKS = re.compile(r"`|\\(?=[!-/:-@\[-`{-~]|$)|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|\](?=[(\[])")
 EMPHASIS = re.compile(r"(?<!\w)_|_(?!\w)|(?<!\s)\*|\*(?!\s)")
 LINE_OPENER = re.compile(
     r"(?m)^([ ]{0,3})(?:"
@@ -62,7 +65,7 @@ def html_to_markdown(
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(html, "html.parser")
-    title = _title(soup)
+    title = _take_title(soup)
     for element in soup(["script", "style", "template"]):
         element.decompose()
     content: Any = soup.find("body") or soup
@@ -81,10 +84,11 @@ def html_converter(extract: Sequence[str], zap: Sequence[str]) -> Any:
     return _html_converter_class()(extract, zap)
 
 
-def _title(soup: Any) -> str | None:
+def _take_title(soup: Any) -> str | None:
     element = soup.find("title")
     if element is None or element.find_parent("svg") is not None:
         return None
+    element.extract()  # a page without <body> would show it as text
     return " ".join(element.get_text().split()) or None
 
 
@@ -104,12 +108,11 @@ def _convert(content: Any, options: dict[str, Any]) -> tuple[str, tuple[str, ...
     make = _markdown_class()
     if _depth(content) <= DEEPEST:
         return make(**options).convert_soup(content), ()
-    _flatten(content)
+    notes = _flatten(content)
     try:
-        return make(**options).convert_soup(content), ()
+        return make(**options).convert_soup(content), notes
     except RecursionError:
-        note = "The page is nested too deeply to keep headings and lists; its text was taken."
-        return content.get_text("\n", strip=True), (note,)
+        return content.get_text("\n", strip=True), (TOO_DEEP,)
 
 
 def _depth(content: Any) -> int:
@@ -122,16 +125,23 @@ def _depth(content: Any) -> int:
     return deepest
 
 
-def _flatten(content: Any) -> None:
-    """Take out the wrappers below DEEPEST; what they hold stays in place."""
-    stack, deep = [(content, 0)], []
+def _flatten(content: Any) -> tuple[str, ...]:
+    """Take out the wrappers below DEEPEST, what they hold stays in place; when they are many, leave text only."""
+    stack, deep, edge = [(content, 0)], [], []
     while stack:
         element, depth = stack.pop()
-        if depth > DEEPEST - 40 and element.name in NEUTRAL:
+        if depth == DEEPEST - 40:
+            edge.append(element)
+        elif depth > DEEPEST - 40 and element.name in NEUTRAL:
             deep.append(element)
         stack.extend((child, depth + 1) for child in element.children if getattr(child, "name", None))
-    for element in reversed(deep):  # innermost first: each then moves few children
-        element.unwrap()
+    if len(deep) <= MOST_UNWRAPPED:
+        for element in reversed(deep):  # innermost first: each then moves few children
+            element.unwrap()
+        return ()
+    for element in edge:
+        element.string = element.get_text("\n", strip=True)
+    return (TOO_DEEP,)
 
 
 @cache
@@ -166,8 +176,10 @@ def _markdown_class() -> Any:
             self._cells: dict[int, str] = {}
 
         def escape(self, text: str, parent_tags: Any) -> str:
-            text = INLINE_MARKS.sub(r"\\\g<0>", text)
-            return EMPHASIS.sub(r"\\\g<0>", text) if "*" in text or "_" in text else text
+            if RAW_START not in text:
+                return escape_inline(text)
+            parts = re.split(f"{RAW_START}(.*?){RAW_END}", text, flags=re.S)
+            return "".join(part if i % 2 else escape_inline(part) for i, part in enumerate(parts))
 
         def process_text(self, el: Any, parent_tags: Any = None) -> str:
             text = super().process_text(el, parent_tags)
@@ -317,4 +329,5 @@ def code_language(pre: Any) -> str:
 
 def escape_inline(text: str) -> str:
     """Literal text that Markdown leaves as it is: no markup, no tag, no entity."""
-    return EMPHASIS.sub(r"\\\g<0>", INLINE_MARKS.sub(r"\\\g<0>", text))
+    text = INLINE_MARKS.sub(r"\\\g<0>", text)
+    return EMPHASIS.sub(r"\\\g<0>", text) if "*" in text or "_" in text else text

@@ -15,6 +15,7 @@ from ragnar_core.errors import DocumentError
 
 PAGE_END = "\f"  # becomes a rule between pages
 EDGE_LINES = 2  # how many lines at the top and bottom of a page may be a running header or footer
+CATALOG = re.compile(rb"(\d+)\s+0\s+obj\s*<<(?:(?!endobj).){0,500}?/Type\s*/Catalog", re.S)
 HYPHEN = re.compile(r"([^\W\d_])[-\u00ad]\n[ \t]*([a-zà-öø-ÿα-ωа-я])")
 
 
@@ -145,7 +146,7 @@ def _repaired_pages(source: Source, error: Exception, notes: list[str]) -> list[
 
     reason = " ".join(str(error).split())[:120] or type(error).__name__
     try:
-        with pypdfium2.PdfDocument(source.data, password=source.options.password) as pdf:
+        with pypdfium2.PdfDocument(_with_trailer(source.data), password=source.options.password) as pdf:
             pages = []
             for page in pdf:
                 text = page.get_textpage()
@@ -160,6 +161,14 @@ def _repaired_pages(source: Source, error: Exception, notes: list[str]) -> list[
         ) from None
     notes.append(f"The PDF is damaged ({reason}); {len(pages)} pages were recovered, others may be missing.")
     return pages
+
+
+def _with_trailer(data: bytes) -> bytes:
+    """The file, with a trailer that names its catalog when the end that holds both is missing."""
+    catalog = CATALOG.search(data)
+    if b"trailer" in data or catalog is None:
+        return data
+    return data + b"\nendstream endobj\ntrailer << /Root " + catalog[1] + b" 0 R >>\n%%EOF"
 
 
 def _with_ocr(

@@ -18,6 +18,7 @@ from ragnar_core.documents.sniff import OLD_OFFICE, extension, kind_of
 from ragnar_core.documents.tables import csv_to_markdown
 from ragnar_core.errors import DocumentError
 
+PAGE_ENDS = re.compile(r"[ \t\r\n]*\f[ \t\r\n\f]*")
 MINIFIED_LINE = 2_000  # characters; a JSON line longer than that is set out anew
 
 
@@ -37,8 +38,13 @@ def read_source(source: Source) -> Reading:
     if reader is None:
         raise DocumentError(_no_reader(source, kind))
     reading = reader(replace(source, kind=kind))
-    markdown = reading.markdown.strip("\n").replace("\f", "\n\n---\n\n")
+    # A form feed is a page's end. None is left at the start: a rule there would open a front matter.
+    markdown = PAGE_ENDS.sub(_rules, reading.markdown.strip("\n\f"))
     return replace(reading, markdown=markdown)
+
+
+def _rules(match: re.Match[str]) -> str:
+    return "\n\n" + "---\n\n" * match[0].count("\f")
 
 
 def markitdown_converter(name: str, **arguments: Any) -> Any:

@@ -52,7 +52,7 @@ def kind_of(data: bytes, name: str = "", content_type: str | None = None) -> str
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")):
         return _zip_kind(data, claimed)
     if data.startswith(OLE):
-        return _ole_kind(data)
+        return _ole_kind(data, claimed)
     if data.startswith(IMAGES) or (data.startswith(b"RIFF") and data[8:12] == b"WEBP"):
         return "image" if looks_binary(data) else "text"
     if data.startswith(AUDIO) or (data.startswith(b"RIFF") and data[8:12] == b"WAVE") or data[4:8] == b"ftyp":
@@ -93,7 +93,7 @@ def _kind_of_names(names: set[str]) -> str:
     return "epub" if "META-INF/container.xml" in names and any(n.endswith(".opf") for n in names) else "zip"
 
 
-def _ole_kind(data: bytes) -> str:
+def _ole_kind(data: bytes, claimed: str | None) -> str:
     for stream, kind in (
         ("EncryptedPackage", "protected"),
         ("__properties_version1.0", "msg"),
@@ -103,7 +103,9 @@ def _ole_kind(data: bytes) -> str:
     ):
         if stream.encode("utf-16-le") in data:
             return kind
-    return "xls" if "Book".encode("utf-16-le") in data else "binary"
+    if "Book".encode("utf-16-le") in data:
+        return "xls"
+    return claimed if claimed in ("msg", "xls") else "binary"
 
 
 def _text_kind(data: bytes, claimed: str | None, content_type: str | None) -> str:

@@ -86,10 +86,8 @@ def _line(row: Sequence[str], width: int, escaped: bool) -> str:
 def _cell(text: str, escaped: bool) -> str:
     text = text.strip()
     if "|" in text:
-        if escaped:
-            text = UNESCAPED_PIPE.sub(r"\1\\|", text)
-        else:
-            text = ANY_PIPE.sub(lambda match: match[1] * 2 + r"\|", text)
+        pipe = UNESCAPED_PIPE if escaped else ANY_PIPE
+        text = pipe.sub(lambda match: match[1] * (1 if escaped else 2) + r"\|", text)
     if not text.isprintable():
         text = LINE_BREAK.sub("<br>", text).replace("\t", " ")
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -55,9 +56,7 @@ def read_video(source: Source, decoded: Decoded) -> Reading:
 
 def fetch_transcript(video: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The snippets (text, start, duration in seconds) and the facts about them, from YouTube."""
-    from youtube_transcript_api import YouTubeTranscriptApi  # type: ignore[import-not-found]
-
-    listed = YouTubeTranscriptApi().list(video)
+    listed = import_module("youtube_transcript_api").YouTubeTranscriptApi().list(video)
     languages = ["en", *(item.language_code for item in listed)]
     fetched = listed.find_transcript(languages).fetch()
     snippets = [{"text": s.text, "start": s.start, "duration": s.duration} for s in fetched]

@@ -150,10 +150,23 @@ def msg(streams: Mapping[str, bytes]) -> bytes:
         body.extend(data.ljust(count * sector, b"\0"))
         return first
 
+    mini, mini_fat = bytearray(), []
     for entry in entries[1:]:
-        if entry["kind"] == 2:
-            entry["size"] = max(len(entry["data"]), mini_cutoff) if entry["data"] else 0
-            entry["start"] = store(entry["data"].ljust(mini_cutoff, b"\0")) if entry["data"] else -2
+        data = entry["data"]
+        if entry["kind"] != 2 or not data:
+            continue
+        entry["size"] = len(data)
+        if len(data) >= mini_cutoff:
+            entry["start"] = store(data)
+            continue
+        count = -(-len(data) // 64)
+        entry["start"] = len(mini_fat)
+        mini_fat.extend([*range(len(mini_fat) + 1, len(mini_fat) + count), -2])
+        mini.extend(data.ljust(64 * count, b"\0"))
+    entries[0]["start"], entries[0]["size"] = store(bytes(mini)), len(mini)
+    mini_fat_bytes = b"".join(struct.pack("<i", value) for value in mini_fat)
+    mini_fat_start = store(mini_fat_bytes.ljust(-(-len(mini_fat_bytes) // sector) * sector, b"\xff"))
+    mini_fat_sectors = -(-len(mini_fat_bytes) // sector)
     directory = bytearray()
     for entry in entries:
         name = (entry["name"] + "\0").encode("utf-16-le")
@@ -173,7 +186,9 @@ def msg(streams: Mapping[str, bytes]) -> bytes:
         + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6)
         + bytes(6)
     )
-    header += struct.pack("<IIiIIiIiI", 0, fat_sectors, directory_start, 0, mini_cutoff, -2, 0, -2, 0)
+    header += struct.pack(
+        "<IIiIIiIiI", 0, fat_sectors, directory_start, 0, mini_cutoff, mini_fat_start, mini_fat_sectors, -2, 0
+    )
     header += b"".join(struct.pack("<i", fat_start + i) for i in range(fat_sectors)).ljust(436, b"\xff")
     return header + bytes(body) + table
 

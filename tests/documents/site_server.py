@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             self.server.leave()
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815
 
     def answer(
         self, body: bytes, *, status: int = 200, kind: str = "text/html; charset=utf-8", **headers: str

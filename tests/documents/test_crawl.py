@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -195,7 +196,7 @@ def test_robots_crawl_delay_and_user_agent_are_respected(site: Any) -> None:
     result = crawl(site.url, settings(respect_robots=True))
     assert reasons(result, site) == {"/no/x": "robots.txt does not allow it"}
     times = [moment for path, _, moment in site.asked if path != "/robots.txt"]
-    assert [later - earlier >= 0.28 for earlier, later in zip(times, times[1:], strict=False)] == [True, True]
+    assert [later - earlier >= 0.28 for earlier, later in pairwise(times)] == [True, True]
     assert site.paths["/no/x"] == 0
     assert site.paths["/robots.txt"] == 1
 

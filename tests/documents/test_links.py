@@ -125,7 +125,7 @@ def test_only_the_first_base_counts_and_it_may_be_relative() -> None:
 
 def test_a_trailing_slash_is_kept_and_no_link_comes_twice() -> None:
     page = "<a href='guide/'>1</a><a href='guide/#x'>2</a><a href='http://e.com'>3</a><a href='http://E.com/'>4</a>"
-    assert page_links(page, "http://h/") == ["http://E.com/", "http://h/guide/"]
+    assert page_links(page, "http://h/") == ["http://h/guide/", "http://E.com/"]
 
 
 def test_entities_are_decoded_once() -> None:
