@@ -153,6 +153,9 @@ def _time_or_cost(made: Estimate) -> str:
 
 
 def start(plan: Plan, choice: Choice | None) -> None:
+    if any(job.key == f"build:{plan.name}" for job in manager().active("build")):
+        st.info(f"“{plain(plan.name)}” is being built.", icon=":material/construction:")
+        return
     taken = plan.create and bool(plan.name) and workspace.store_path(plan.name).exists()
     problem = choice.problem if choice else None
     if problem:
@@ -171,7 +174,7 @@ def start(plan: Plan, choice: Choice | None) -> None:
         stores = workspace.stores()
         manager().start(
             "build",
-            f"Building {plain(plan.name)}",
+            f"Building {plan.name}",
             f"build:{plan.name}",
             lambda job: building.build(job, plan, embedder, stores),
         )

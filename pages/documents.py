@@ -40,7 +40,7 @@ TYPES = [
 
 
 def start_reading(sources: list[Source]) -> None:
-    title = plain(sources[0].name) if len(sources) == 1 else f"{len(sources):,} documents"
+    title = sources[0].name if len(sources) == 1 else f"{len(sources):,} documents"
     key = "read:" + "\n".join(source.name for source in sources)
     selectors = _selectors()
     manager().start(
@@ -176,7 +176,7 @@ def start_crawl(start: str, settings, mode: str) -> None:
     crawls = workspace.crawls()
     job = manager().start(
         "read",
-        f"Crawling {plain(start)}",
+        f"Crawling {start}",
         f"crawl:{start}",
         lambda job: reading.crawl_site(job, start, settings, shelf, crawls, mode),
     )
@@ -212,7 +212,9 @@ def finished(job: Job) -> None:
         if crawled and job.result is not None:
             _crawl_outcome(job)
         elif job.problems:
-            st.markdown(f":material/error: **{job.title}: {len(job.problems):,} of {job.total:,} not read**")
+            st.markdown(
+                f":material/error: **{plain(job.title)}: {len(job.problems):,} of {job.total:,} not read**"
+            )
         if job.problems:
             problems(job.problems)
         _after(job, crawled)

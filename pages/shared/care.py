@@ -61,7 +61,7 @@ def _work(store: Store, name: str) -> None:
 
 
 def _start(title: str, key: str, work) -> None:
-    manager().start("care", plain(title), key, work)
+    manager().start("care", title, key, work)
     st.rerun()
 
 
@@ -72,7 +72,7 @@ def _job(job: Job) -> None:
     job_progress(job, key=f"job_{job.id}")
     with st.container(horizontal=True, vertical_alignment="center"):
         if job.state == "done":
-            st.markdown(f":material/check_circle: {job.title}: done in {job.seconds:.0f} s")
+            st.markdown(f":material/check_circle: {plain(job.title)}: done in {job.seconds:.0f} s")
         if st.button("Dismiss", key=f"dismiss_{job.id}"):
             manager().forget(job)
             st.rerun()

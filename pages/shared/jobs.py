@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from pages.shared.shell import plain
 from ragnar_core import RagnarError
 
 State = Literal["waiting", "running", "done", "cancelled", "failed"]
@@ -122,10 +123,13 @@ def job_progress(job: Job, *, key: str) -> None:
     if job.active:
         bar, stop = st.columns([5, 1], vertical_alignment="center")
         counted = f" · {job.done:,} of {job.total:,}" if job.total else ""
-        bar.progress(job.fraction, text=f"{job.title}{counted}{' · ' + job.message if job.message else ''}")
+        message = f" · {job.message}" if job.message else ""
+        bar.progress(job.fraction, text=plain(f"{job.title}{counted}{message}"))
         if stop.button("Cancel", key=f"{key}_cancel", disabled=job.cancel.is_set(), width="stretch"):
             job.cancel.set()
     elif job.state == "failed":
-        st.error(f"{job.title} failed: {job.error}", icon=":material/error:")
+        st.error(plain(f"{job.title} failed: {job.error}"), icon=":material/error:")
     elif job.state == "cancelled":
-        st.warning(f"{job.title}: cancelled after {job.done:,} of {job.total:,}.", icon=":material/cancel:")
+        st.warning(
+            plain(f"{job.title}: cancelled after {job.done:,} of {job.total:,}."), icon=":material/cancel:"
+        )
