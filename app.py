@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from pages.shared import sidebar
+from pages.shared.workspace import show_fault
 
 BRAND = Path(__file__).parent / "pages" / "shared" / "brand"
 
@@ -31,4 +32,7 @@ page = st.navigation(
     expanded=True,
 )
 sidebar.draw()
-page.run()
+try:
+    page.run()
+except Exception as error:
+    show_fault(error)

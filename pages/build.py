@@ -189,15 +189,12 @@ def as_python(plan: Plan, choice: Choice | None) -> None:
         if plan.create
         else f"Store.connect({location!r}, read_only=False)"
     )
-    given = ", ".join(
-        f"{name}={value!r}"
-        for name, value in plan.settings.to_dict().items()
-        if value != getattr(ChunkSettings(), name)
-    )
-    settings = f"ChunkSettings({given})"
+    usual = ChunkSettings().to_dict()
+    given = [f"{key}={value!r}" for key, value in plan.settings.to_dict().items() if value != usual[key]]
+    ingest = f"store.ingest([document], settings=ChunkSettings({', '.join(given)}))"
     copy_as_python(
         "from ragnar_core import ChunkSettings, Store, embed_default, read_as_markdown\n\n"
-        f'document = read_as_markdown("report.pdf")\nwith {opened} as store:\n    store.ingest([document], settings={settings})\n'
+        f'document = read_as_markdown("report.pdf")\nwith {opened} as store:\n    {ingest}\n'
     )
 
 

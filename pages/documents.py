@@ -239,7 +239,7 @@ def _crawl_outcome(job: Job) -> None:
     said += [f"{len(result.duplicates):,} left out as copies"] * bool(result.duplicates)
     said += [f"{sum(result.skipped.values()):,} of a kind that is not read"] * bool(result.skipped)
     st.markdown(
-        f":material/travel_explore: **{job.title}**: {', '.join(said) or 'nothing new'} ({job.seconds:.0f} s)"
+        f":material/travel_explore: **{plain(job.title)}**: {', '.join(said) or 'nothing new'} ({job.seconds:.0f} s)"
     )
     for reason in filter(
         None, [result.stopped, *(f"{name}: {where}" for name, where in result.limits.items())]

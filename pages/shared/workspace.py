@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,6 +118,17 @@ def page_errors() -> Iterator[None]:
     except RagnarError as error:
         st.error(plain(str(error)), icon=":material/error:")
         st.stop()
+    except Exception as error:
+        show_fault(error)
+        st.stop()
+
+
+def show_fault(error: Exception) -> None:
+    """A fault of the program: a sentence for the person, the traceback for the report."""
+    said = f"This page met a fault of the program ({type(error).__name__}). Please report it with the details below."
+    st.error(said, icon=":material/error:")
+    with st.expander("Details to report"):
+        st.code("".join(traceback.format_exception(error)), language=None)
 
 
 def current_store() -> Store:
