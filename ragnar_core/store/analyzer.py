@@ -193,7 +193,8 @@ class Analyzer:
     def _terms(self, parts: list[Piece]) -> tuple[Piece, ...]:
         found: dict[str, Piece] = {}
         for part, start, end in parts:
-            term = self._normal(part[:LONGEST])
+            # In the file terms stand one a line; a pattern of one's own may find anything.
+            term = " ".join(self._normal(part[:LONGEST]).splitlines())
             if term:
                 found.setdefault(term, (term, start, end))
         return tuple(found.values())

@@ -18,8 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ragnar_core.store.analyzer import Analyzer, AnalyzerOptions
+from ragnar_core.store.layout import Layout
 from ragnar_core.store.postings import ChunkTerms, Ints, PostingsTable, TermCoder, Terms
-from ragnar_core.store.schema import Layout
+from ragnar_core.store.segments import read_segments, read_terms
 from ragnar_core.store.text import texts_of
 
 Floats = NDArray[np.float32]
@@ -245,10 +246,7 @@ def load_coder(cursor: duckdb.DuckDBPyConnection) -> TermCoder:
         return TermCoder(Analyzer(), {})
     state = cursor.execute("SELECT analyzer FROM ragnar_state").fetchone()
     options = AnalyzerOptions.from_dict(json.loads(state[0])) if state and state[0] else AnalyzerOptions()
-    terms = (
-        cursor.execute("SELECT term FROM ragnar_terms ORDER BY term_id").to_arrow_table()["term"].to_pylist()
-    )
-    return TermCoder(Analyzer(options), {term: i for i, term in enumerate(terms)})
+    return TermCoder(Analyzer(options), read_terms(cursor))
 
 
 def load_postings(cursor: duckdb.DuckDBPyConnection, layout: Layout, coder: TermCoder) -> PostingsTable:
@@ -257,7 +255,7 @@ def load_postings(cursor: duckdb.DuckDBPyConnection, layout: Layout, coder: Term
     ids = np.asarray(ids, np.int64)
     stored_ids, stored = np.zeros(0, np.int64), ChunkTerms.join([])
     if has_own_tables(cursor):
-        stored_ids, stored = read_chunk_terms(cursor)
+        stored_ids, stored = read_segments(cursor)
     if not np.array_equal(stored_ids, ids):
         live = np.isin(stored_ids, ids)
         missing = ids[~np.isin(ids, stored_ids)]
@@ -270,50 +268,21 @@ def load_postings(cursor: duckdb.DuckDBPyConnection, layout: Layout, coder: Term
     return PostingsTable.build(Terms(coder.ids, known), ids, stored, known)
 
 
-def read_chunk_terms(cursor: duckdb.DuckDBPyConnection) -> tuple[Ints, ChunkTerms]:
-    """(chunk_ids ascending, their postings) as the file has them."""
-    table = cursor.execute("SELECT chunk_id, length, term_ids, tfs FROM ragnar_postings").to_arrow_table()
-    ids = table["chunk_id"].to_numpy().astype(np.int64)
-    sizes, term_ids, tfs = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-    for terms_part, counts_part in zip(table["term_ids"].chunks, table["tfs"].chunks, strict=True):
-        ends, numbers = _blobs(terms_part, "<u4")
-        sizes.append(np.diff(ends) // 4)
-        term_ids.append(numbers.astype(np.int32))
-        tfs.append(_blobs(counts_part, "<u2")[1].astype(np.int32))
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(sizes))])
-    lengths = table["length"].to_numpy().astype(np.int32)
-    terms = ChunkTerms(lengths, indptr, np.concatenate(term_ids), np.concatenate(tfs))
-    if len(ids) and np.any(np.diff(ids) <= 0):
-        order = np.argsort(ids, kind="stable")
-        ids, terms = ids[order], terms.take(order)
-    return ids, terms
-
-
-def _blobs(part: pa.Array, kind: str) -> tuple[Ints, NDArray[np.generic]]:
-    """(where each blob begins and ends, in bytes; the numbers of all of them) of a column of packed numbers."""
-    part = part.cast(pa.large_binary())
-    _, offsets, data = part.buffers()
-    ends = np.frombuffer(offsets, np.int64)[part.offset : part.offset + len(part) + 1]
-    packed = (
-        np.frombuffer(data, np.uint8)[int(ends[0]) : int(ends[-1])]
-        if data is not None
-        else np.zeros(0, np.uint8)
-    )
-    return ends, packed.view(kind)
-
-
 def file_revision(cursor: duckdb.DuckDBPyConnection) -> int:
     """The number of writes by this library that the file has seen; 0 for another program's file."""
     if not has_own_tables(cursor):
         return 0
-    row = cursor.execute("SELECT revision FROM ragnar_state").fetchone()
-    return int(row[0]) if row else 0
+    row = cursor.execute(
+        "SELECT greatest((SELECT max(revision) FROM ragnar_state), (SELECT max(revision) FROM ragnar_postings))"
+    ).fetchone()
+    return int(row[0] or 0) if row else 0
 
 
 def has_own_tables(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the file has our tables, in the form this version writes."""
     found = cursor.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name IN ('ragnar_state', 'ragnar_postings', 'ragnar_terms') "
-        "AND schema_name = 'main'"
+        "SELECT count(*) FROM duckdb_columns() WHERE schema_name = 'main' AND (table_name, column_name) IN "
+        "(('ragnar_state', 'analyzer'), ('ragnar_terms', 'first_term_id'), ('ragnar_postings', 'sizes'))"
     ).fetchone()
     return found == (3,)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 
 from ragnar_core.errors import EmbedError, StoreError
 from ragnar_core.store import interop_r
@@ -22,12 +21,10 @@ from ragnar_core.store.index import (
     ids_of,
     index_missing,
     index_state,
-    settle,
 )
 from ragnar_core.store.postings import Ints
-from ragnar_core.store.schema import RAGHILDA
 from ragnar_core.store.text import texts_of
-from ragnar_core.store.write import Existing, delete_documents
+from ragnar_core.store.write import Existing, count_write, delete_chunks, delete_documents
 
 if TYPE_CHECKING:
     from ragnar_core.store.store import Store
@@ -68,6 +65,8 @@ def check(store: Store, *, probe: bool | None = None) -> list[Finding]:
     ]
     found = [finding for each in checks for finding in each(store)]
     found += _model(store, probe)
+    if store.layout.kind == "raghilda":
+        found = [replace(finding, repair=None) for finding in found]
     return sorted(found, key=lambda finding: ("error", "warning", "note").index(finding.severity))
 
 
@@ -132,7 +131,9 @@ def _orphans(store: Store) -> list[Finding]:
         if store.version == 1:
             return []
         chunks = _orphan_chunks(cursor, store)
-        empty = cursor.execute("SELECT doc_id FROM documents ANTI JOIN embeddings USING (doc_id)").fetchall()
+        empty = cursor.execute(
+            f"SELECT doc_id FROM {store.layout.documents} ANTI JOIN {store.layout.table} USING (doc_id)"
+        ).fetchall()
     if len(chunks):
         found.append(
             Finding(
@@ -178,7 +179,7 @@ def _dimensions(store: Store) -> list[Finding]:
         kind = cursor.execute(
             "SELECT data_type FROM duckdb_columns() WHERE table_name = ? AND column_name = 'embedding' "
             "AND schema_name = 'main'",
-            [store.layout.table],
+            ["chunks" if store.version == 1 else "embeddings"],
         ).fetchone()
         if kind and kind[0].endswith("[]"):
             sizes = cursor.execute(
@@ -194,7 +195,7 @@ def _dimensions(store: Store) -> list[Finding]:
                     len(sizes),
                 )
             ]
-        if store.layout is RAGHILDA:
+        if store.layout.kind == "raghilda":
             return []
         size = cursor.execute(
             "SELECT count(*) FROM duckdb_columns() WHERE table_name = 'metadata' AND column_name = 'embedding_size'"
@@ -254,7 +255,7 @@ def _duplicates(store: Store) -> list[Finding]:
     if store.version == 1:
         return []
     with store.opened.database.reading() as cursor:
-        copies = _copies(cursor)
+        copies = _copies(cursor, store)
     if not copies:
         return []
     named = tuple(origin or doc_id for doc_id, origin in copies[:20])
@@ -371,7 +372,9 @@ def _probe(store: Store) -> list[Finding]:
 
 
 def _orphan_chunks(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
-    return ids_of(cursor, f"SELECT chunk_id FROM {store.layout.table} ANTI JOIN documents USING (doc_id)")
+    return ids_of(
+        cursor, f"SELECT chunk_id FROM {store.layout.table} ANTI JOIN {store.layout.documents} USING (doc_id)"
+    )
 
 
 def _outside_ranges(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
@@ -382,10 +385,10 @@ def _outside_ranges(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
     )
 
 
-def _copies(cursor: duckdb.DuckDBPyConnection) -> list[tuple[int, str | None]]:
+def _copies(cursor: duckdb.DuckDBPyConnection, store: Store) -> list[tuple[int, str | None]]:
     return cursor.execute(
         "SELECT doc_id, origin FROM (SELECT doc_id, origin, row_number() OVER (PARTITION BY md5(text), length(text) "
-        "ORDER BY doc_id) AS nth FROM documents) WHERE nth > 1 ORDER BY doc_id"
+        f"ORDER BY doc_id) AS nth FROM {store.layout.documents}) WHERE nth > 1 ORDER BY doc_id"
     ).fetchall()
 
 
@@ -404,11 +407,9 @@ def _delete_chunks(store: Store, chunks: Ints) -> None:
     if not len(chunks):
         return
     with store.opened.database.writing() as cursor:
-        cursor.register("ragnar_gone", pa.table({"chunk_id": pa.array(chunks)}))
-        for table in (store.layout.table, "ragnar_postings"):
-            cursor.execute(f"DELETE FROM {table} WHERE chunk_id IN (SELECT chunk_id FROM ragnar_gone)")
-        cursor.unregister("ragnar_gone")
-        revision = settle(cursor, store.layout.table)
+        revision = store.opened.cache.revision + 1
+        delete_chunks(cursor, store.layout, chunks, revision)
+        count_write(cursor, revision)
     store.opened.cache.forget_tables(revision)
 
 
@@ -426,13 +427,15 @@ def _repair_ranges(store: Store) -> None:
 
 def _repair_empty(store: Store) -> None:
     with store.opened.database.reading() as cursor:
-        rows = cursor.execute("SELECT doc_id FROM documents ANTI JOIN embeddings USING (doc_id)").fetchall()
+        rows = cursor.execute(
+            f"SELECT doc_id FROM {store.layout.documents} ANTI JOIN {store.layout.table} USING (doc_id)"
+        ).fetchall()
     delete_documents(store, [Existing(row[0], np.zeros(0, np.int64)) for row in rows])
 
 
 def _repair_duplicates(store: Store) -> None:
     with store.opened.database.reading() as cursor:
-        copies = [doc_id for doc_id, _ in _copies(cursor)]
+        copies = [doc_id for doc_id, _ in _copies(cursor, store)]
     for doc_id in copies:
         store.delete(doc_id)
 

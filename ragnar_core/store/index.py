@@ -15,12 +15,13 @@ from ragnar_core.errors import StoreError
 from ragnar_core.store.analyzer import Analyzer, AnalyzerOptions
 from ragnar_core.store.cache import Floats
 from ragnar_core.store.extensions import load_extension
+from ragnar_core.store.layout import Layout
 from ragnar_core.store.opened import hnsw_indexes
 from ragnar_core.store.postings import ChunkTerms, Ints, TermCoder
 from ragnar_core.store.prepare import check_vectors
-from ragnar_core.store.schema import Layout
+from ragnar_core.store.segments import delete_postings, indexed_ids, insert_segments, insert_terms
 from ragnar_core.store.text import texts_of
-from ragnar_core.store.write import insert_postings, insert_terms, vector_array
+from ragnar_core.store.write import count_write, vector_array
 
 if TYPE_CHECKING:
     from ragnar_core.store.store import Store
@@ -55,16 +56,11 @@ class IndexState:
 def index_state(store: Store) -> IndexState:
     table = store.layout.table
     with store.opened.database.snapshot() as cursor:
-        chunks = number_of(cursor, f"SELECT count(*) FROM {table}")
-        if store.opened.has_own_tables:
-            missing = number_of(
-                cursor, f"SELECT count(*) FROM {table} ANTI JOIN ragnar_postings USING (chunk_id)"
-            )
-            orphans = number_of(
-                cursor, f"SELECT count(*) FROM ragnar_postings ANTI JOIN {table} USING (chunk_id)"
-            )
-        else:
-            missing, orphans = chunks, 0
+        here = ids_of(cursor, f"SELECT chunk_id FROM {table}")
+        indexed = indexed_ids(cursor) if store.opened.has_own_tables else here[:0]
+        chunks = len(here)
+        missing = int((~np.isin(here, indexed)).sum())
+        orphans = int((~np.isin(indexed, here)).sum())
         stale = missing + orphans
         bm25 = "fresh" if not stale else "absent" if missing == chunks else "stale"
         without = len(_without_vector(cursor, store)) if store.dim else 0
@@ -88,40 +84,31 @@ def build_index(store: Store, kinds: Iterable[str], for_r: bool, progress: Progr
 
 def index_missing(store: Store, progress: Progress | None = None) -> int:
     """Writes postings of chunks that have none and takes away postings without a chunk. Returns how many it changed."""
-    opened, table = store.opened, store.layout.table
-    changed = 0
+    opened, layout = store.opened, store.layout
     with opened.database.write_lock:
-        with opened.database.reading() as cursor:
-            missing = ids_of(
-                cursor, f"SELECT chunk_id FROM {table} ANTI JOIN ragnar_postings USING (chunk_id)"
-            )
-            orphans = ids_of(
-                cursor, f"SELECT chunk_id FROM ragnar_postings ANTI JOIN {table} USING (chunk_id)"
-            )
+        with opened.database.snapshot() as cursor:
+            here = ids_of(cursor, f"SELECT chunk_id FROM {layout.table}")
+            indexed = indexed_ids(cursor)
+        missing, orphans = here[~np.isin(here, indexed)], indexed[~np.isin(indexed, here)]
+        revision = opened.cache.revision
         for start in range(0, max(len(missing), 1), _BATCH):
             ids = missing[start : start + _BATCH]
-            last = start + _BATCH >= len(missing)
+            revision += 1
             with opened.database.writing() as cursor:
                 coder = opened.cache.term_coder(cursor)
-                terms = coder.encode(texts_of(cursor, store.layout, ids))
-                insert_postings(cursor, ids, terms)
+                terms = coder.encode(texts_of(cursor, layout, ids))
+                insert_segments(cursor, revision, ids, terms, document_numbers(cursor, layout, ids))
                 unsaved = coder.unsaved()
                 insert_terms(cursor, unsaved)
-                if last and len(orphans):
-                    cursor.register("ragnar_gone", pa.table({"chunk_id": pa.array(orphans)}))
-                    cursor.execute(
-                        "DELETE FROM ragnar_postings WHERE chunk_id IN (SELECT chunk_id FROM ragnar_gone)"
-                    )
-                    cursor.unregister("ragnar_gone")
-                revision = settle(cursor, table) if last else 0
+                if start + _BATCH >= len(missing):
+                    delete_postings(cursor, revision, orphans)
+                count_write(cursor, revision)
             coder.mark_saved(len(unsaved))
-            changed += len(ids)
+            opened.cache.forget_tables(revision)
             if progress is not None and len(missing):
                 progress(min(start + _BATCH, len(missing)), len(missing))
         opened.outside = 0
-        # The postings in memory hold these chunks already, only the number of the state is new.
-        opened.cache.forget_tables(revision)
-    return changed + len(orphans)
+    return len(missing) + len(orphans)
 
 
 def embed_missing_vectors(store: Store, progress: Progress | None = None, ids: Ints | None = None) -> int:
@@ -155,10 +142,12 @@ def set_analyzer(store: Store, options: AnalyzerOptions, progress: Progress | No
             with opened.database.writing() as cursor:
                 cursor.execute("DELETE FROM ragnar_postings")
                 cursor.execute("DELETE FROM ragnar_terms")
-                insert_postings(cursor, ids, ChunkTerms.join(parts))
+                revision = opened.cache.revision + 1
+                groups = document_numbers(cursor, store.layout, ids)
+                insert_segments(cursor, revision, ids, ChunkTerms.join(parts), groups)
                 insert_terms(cursor, coder.unsaved())
                 cursor.execute("UPDATE ragnar_state SET analyzer = ?", [json.dumps(options.to_dict())])
-                revision = settle(cursor, store.layout.table)
+                count_write(cursor, revision)
             opened.outside = 0
             opened.cache.forget(revision)
 
@@ -266,22 +255,24 @@ def _set_vectors(store: Store, ids: Ints, vectors: Floats) -> None:
             f"UPDATE {table} SET embedding = r.embedding FROM ragnar_rows r WHERE {table}.chunk_id = r.chunk_id"
         )
         cursor.unregister("ragnar_rows")
-        revision = settle(cursor, None)
+        revision = store.opened.cache.revision + 1
+        count_write(cursor, revision)
     store.opened.cache.forget_tables(revision)
 
 
-def settle(cursor: duckdb.DuckDBPyConnection, table: str | None) -> int:
-    """Counts a write that changed no list of chunks; with a table, takes its chunks as known from now on."""
-    counted = (
-        f", chunks = (SELECT count(*) FROM {table}), last_chunk_id = (SELECT coalesce(max(chunk_id), 0) FROM {table})"
-        if table
-        else ""
-    )
-    row = cursor.execute(
-        f"UPDATE ragnar_state SET revision = revision + 1{counted} RETURNING revision"
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+def document_numbers(cursor: duckdb.DuckDBPyConnection, layout: Layout, ids: Ints) -> Ints:
+    """The document of each chunk, as a number, so that a document's postings are one row; int64, as `ids`."""
+    if not len(ids):
+        return ids
+    document = layout.doc_id if layout.version == 2 else "coalesce(hash(origin) >> 2, chunk_id)"
+    cursor.register("ragnar_wanted", pa.table({"chunk_id": pa.array(ids)}))
+    found = cursor.execute(
+        f"SELECT {document} AS d FROM {layout.table} WHERE chunk_id IN (SELECT chunk_id FROM ragnar_wanted) "
+        "ORDER BY chunk_id"
+    ).fetchnumpy()["d"]
+    cursor.unregister("ragnar_wanted")
+    numbers: Ints = np.asarray(found).astype(np.int64)
+    return numbers
 
 
 def ids_of(cursor: duckdb.DuckDBPyConnection, sql: str) -> Ints:

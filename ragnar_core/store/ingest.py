@@ -330,7 +330,7 @@ def save_vectors(store: Store, vectors: dict[bytes, Floats]) -> None:
         "embedding": vector_array(np.stack(list(vectors.values()))),
     }
     with store.opened.database.writing() as cursor:
-        insert_arrow(cursor, {"ragnar_vectors": list(columns)}, columns)
+        insert_arrow(cursor, "ragnar_vectors", columns)
 
 
 def forget_saved_vectors(store: Store) -> None:

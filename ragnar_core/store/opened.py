@@ -15,9 +15,9 @@ from ragnar_core.errors import StoreError
 from ragnar_core.store import interop_r
 from ragnar_core.store.cache import Cache, file_revision, has_own_tables
 from ragnar_core.store.connection import Database, first_line
-from ragnar_core.store.interop_raghilda import embed_config_of_raghilda
+from ragnar_core.store.interop_raghilda import SYSTEM_COLUMNS, embed_config_of_raghilda
+from ragnar_core.store.layout import Layout
 from ragnar_core.store.schema import (
-    Layout,
     columns_by_table,
     create_own_tables,
     layout_of,
@@ -74,7 +74,7 @@ def adopt(known: Opened, analyzer: dict[str, Any]) -> None:
 def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
     layout = layout_of(cursor, database.name)
     tables = columns_by_table(cursor)
-    columns = tables[layout.table]
+    columns = tables["chunks" if layout.version == 1 else "embeddings"]
     kind = columns.get("embedding", "")
     dim = int(kind[kind.index("[") + 1 : -1]) if "[" in kind and kind[-2] != "[" else 0
     metadata = _metadata(cursor, tables["metadata"])
@@ -86,7 +86,11 @@ def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
         database=database,
         layout=layout,
         dim=dim,
-        extra_cols={name: kind for name, kind in columns.items() if name not in _OWN_COLUMNS},
+        extra_cols={
+            name: kind
+            for name, kind in columns.items()
+            if name not in _OWN_COLUMNS | (SYSTEM_COLUMNS if layout.kind == "raghilda" else frozenset())
+        },
         name=metadata.get("name") or "store",
         title=metadata.get("title"),
         embed_config=config,
@@ -127,16 +131,21 @@ def _embedder(layout: Layout, metadata: dict[str, Any]) -> tuple[dict[str, Any] 
             own = json.loads(metadata["embed_config"])
         except ValueError as error:
             raise StoreError(f"the store's embed_config is no JSON: {error}") from error
-        config = embed_config_of_raghilda(own) if layout.kind == "raghilda" else own
+        if layout.kind == "raghilda":
+            config, call = embed_config_of_raghilda(own)
+        else:
+            config = own
     return config, call
 
 
 def _outside(database: Database, cursor: duckdb.DuckDBPyConnection, layout: Layout, own: bool) -> int:
     """0 when the chunks are those that our last write left, else a number for the state another program left."""
     now = cursor.execute(f"SELECT count(*), coalesce(max(chunk_id), 0) FROM {layout.table}").fetchone()
-    if own and cursor.execute("SELECT chunks, last_chunk_id FROM ragnar_state").fetchone() == now:
-        return 0
-    if own and now == (0, 0) and cursor.execute("SELECT chunks FROM ragnar_state").fetchone() == (0,):
-        return 0
+    if own:
+        known = cursor.execute(
+            "SELECT coalesce(sum(octet_length(chunk_ids)) // 4, 0), coalesce(max(last_chunk_id), 0) FROM ragnar_postings"
+        ).fetchone()
+        if known == now:
+            return 0
     changed = Path(database.path).stat().st_mtime_ns if database.path else 0
     return zlib.crc32(f"{now} {changed}".encode()) << 20 | 1 << 52

@@ -18,9 +18,9 @@ from ragnar_core.store.analyzer import Analyzer
 from ragnar_core.store.cache import VectorTable
 from ragnar_core.store.doctor import Finding, check
 from ragnar_core.store.index import IndexState, index_state
+from ragnar_core.store.layout import Layout
 from ragnar_core.store.opened import Opened
 from ragnar_core.store.postings import PostingsTable
-from ragnar_core.store.schema import Layout
 from ragnar_core.store.text import frame_of, rows_of
 from ragnar_core.store.write import find_existing
 
@@ -81,7 +81,8 @@ class StoreReader:
 
     @property
     def r_call(self) -> str | None:
-        """The R expression in `embed_func` that embeds `x`, as text, or None."""
+        """What the file says about its model to other programs, as text: the R expression in `embed_func` that
+        embeds `x`, or raghilda's embedding class; None when it says nothing."""
         return self.opened.r_call
 
     @property
@@ -103,14 +104,14 @@ class StoreReader:
         if self.version == 1:
             sql = (
                 "SELECT min(chunk_id) AS doc_id, any_value(origin) AS origin, count(*) AS chunks, "
-                "sum(length(text)) AS characters FROM chunks GROUP BY coalesce(origin, chr(0) || chunk_id) ORDER BY 1"
+                "sum(length(text)) AS characters FROM chunks GROUP BY origin, CASE WHEN origin IS NULL THEN chunk_id END ORDER BY 1"
             )
         else:
-            order = "d.rowid" if self.layout.kind == "raghilda" else "d.doc_id"
             sql = (
                 "SELECT d.doc_id, d.origin, coalesce(e.chunks, 0) AS chunks, length(d.text) AS characters "
-                "FROM documents d LEFT JOIN (SELECT doc_id, count(*) AS chunks FROM embeddings GROUP BY doc_id) e "
-                f"USING (doc_id) ORDER BY {order}"
+                f"FROM {self.layout.documents} d LEFT JOIN "
+                f"(SELECT doc_id, count(*) AS chunks FROM {self.layout.table} GROUP BY doc_id) e "
+                "USING (doc_id) ORDER BY d.doc_id"
             )
         with self.opened.database.reading() as cursor:
             frame = frame_of(cursor.execute(sql).to_arrow_table())
@@ -128,12 +129,10 @@ class StoreReader:
                     rows = rows_of(cursor, self.layout, found.chunk_ids, ())
                     return MarkdownDocument("\n\n".join(rows["text"]), rows["origin"].iloc[0])
             else:
-                origin_first = "(origin = $1 OR doc_id = $1)" if self.layout.kind == "raghilda" else (
-                    "origin = $1" if isinstance(which, str) else "doc_id = $1"
-                )  # fmt: skip
+                column = "origin" if isinstance(which, str) else "doc_id"
                 value = which if isinstance(which, str) else int(which)
                 row = cursor.execute(
-                    f"SELECT text, origin FROM documents WHERE {origin_first}", [value]
+                    f"SELECT text, origin FROM {self.layout.documents} WHERE {column} = ?", [value]
                 ).fetchone()
                 if row is not None:
                     return exact_document(row[0] or "", row[1])
@@ -141,7 +140,7 @@ class StoreReader:
             f"there is no document {which!r} in {self.location}; documents() lists what there is"
         )
 
-    def chunks(self, doc_id: Any = None) -> pd.DataFrame:
+    def chunks(self, doc_id: int | None = None) -> pd.DataFrame:
         """chunk_id, doc_id, origin, start, end, context, text and extra columns; of one document or of all."""
         with self.opened.database.snapshot() as cursor:
             ids = None
@@ -151,8 +150,7 @@ class StoreReader:
                     ids = np.zeros(0, np.int64) if found is None else found.chunk_ids
                 else:
                     sql = f"SELECT chunk_id FROM {self.layout.table} WHERE doc_id = ? ORDER BY chunk_id"
-                    value = doc_id if isinstance(doc_id, str) else int(doc_id)
-                    ids = np.asarray(cursor.execute(sql, [value]).fetchnumpy()["chunk_id"], np.int64)
+                    ids = np.asarray(cursor.execute(sql, [int(doc_id)]).fetchnumpy()["chunk_id"], np.int64)
             return rows_of(cursor, self.layout, ids, list(self.opened.extra_cols))
 
     def fetch(self, chunk_ids: Sequence[int] | np.ndarray[Any, Any]) -> pd.DataFrame:

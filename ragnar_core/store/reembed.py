@@ -13,12 +13,12 @@ import pyarrow as pa
 from ragnar_core.embedding import Embedder
 from ragnar_core.errors import StoreError
 from ragnar_core.store import interop_r
-from ragnar_core.store.index import ids_of, settle
+from ragnar_core.store.index import ids_of
 from ragnar_core.store.postings import Ints
 from ragnar_core.store.prepare import check_vectors
 from ragnar_core.store.schema import CHUNKS_VIEW, chunk_table
 from ragnar_core.store.text import texts_of
-from ragnar_core.store.write import insert_arrow, vector_array
+from ragnar_core.store.write import count_write, insert_arrow, vector_array
 
 if TYPE_CHECKING:
     from ragnar_core.store.store import Store
@@ -61,7 +61,7 @@ def reembed(
             vectors = check_vectors(found, len(ids), embedder.dim, embedder.label)
             columns = {"chunk_id": pa.array(ids), "embedding": vector_array(vectors)}
             with database.writing() as cursor:
-                insert_arrow(cursor, {"ragnar_reembed": list(columns)}, columns)
+                insert_arrow(cursor, "ragnar_reembed", columns)
             embedded += len(ids)
             if progress is not None:
                 progress(embedded, total)
@@ -120,7 +120,8 @@ def _exchange(store: Store, embedder: Embedder) -> None:
             cursor.execute("DROP TABLE ragnar_vectors")
             cursor.execute(f"CREATE TABLE ragnar_vectors (text_hash BLOB, embedding FLOAT[{dim}])")
             _write_model(cursor, layout.version, dim, opened.extra_cols, config)
-            revision = settle(cursor, None)
+            revision = opened.cache.revision + 1
+            count_write(cursor, revision)
         opened.dim = opened.cache.dim = dim
         opened.embed_config = config
         opened.r_call = interop_r.read_embed(interop_r.write_embed(config)).call

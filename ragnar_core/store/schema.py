@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -18,6 +17,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ragnar_core.errors import StoreError
+from ragnar_core.store.interop_raghilda import raghilda_layout
+from ragnar_core.store.layout import Layout
 
 FORMAT = 1
 RESERVED = (
@@ -26,23 +27,8 @@ RESERVED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where a store keeps what. `kind` is "ragnar" or "raghilda"; raghilda's stores are read only."""
-
-    kind: str
-    version: int
-    table: str
-    doc_id: str
-    start: str
-    end: str
-    chunk_sequence: str
-    doc_sequence: str | None
-
-
 RAGNAR_2 = Layout("ragnar", 2, "embeddings", "doc_id", "start", '"end"', "chunk_id_seq", "doc_id_seq")
 RAGNAR_1 = Layout("ragnar", 1, "chunks", "", "NULL::INTEGER", "NULL::INTEGER", "chunk_id_sequence", None)
-RAGHILDA = Layout("raghilda", 2, "embeddings", "doc_id", "start_index", "end_index", "chunk_id_seq", None)
 
 _DOCUMENTS = """
 CREATE SEQUENCE chunk_id_seq START 1;
@@ -83,15 +69,16 @@ CREATE TABLE metadata (
     embed_config VARCHAR, ragnar_format INTEGER
 );
 """
+# Postings have a row a write, of numbers packed into blobs: the chunks' ids, their lengths in terms, how many different
+# terms each has, and then, chunk by chunk, term ids and counts. `terms` is a block of new terms, one a line.
 OWN_TABLES = """
-CREATE TABLE IF NOT EXISTS ragnar_state (
-    revision BIGINT, chunks BIGINT, last_chunk_id BIGINT, analyzer VARCHAR, chunk_settings VARCHAR
+CREATE TABLE ragnar_state (revision BIGINT, analyzer VARCHAR, chunk_settings VARCHAR);
+CREATE TABLE ragnar_terms (first_term_id INTEGER, terms VARCHAR);
+CREATE TABLE ragnar_postings (
+    first_chunk_id INTEGER, last_chunk_id INTEGER, revision BIGINT,
+    chunk_ids BLOB, lengths BLOB, sizes BLOB, term_ids BLOB, tfs BLOB
 );
-CREATE TABLE IF NOT EXISTS ragnar_terms (term_id INTEGER, term VARCHAR);
-CREATE TABLE IF NOT EXISTS ragnar_postings (
-    chunk_id INTEGER, length INTEGER, term_ids BLOB, tfs BLOB
-);
-CREATE TABLE IF NOT EXISTS ragnar_vectors (text_hash BLOB, embedding FLOAT[{dim}]);
+CREATE TABLE ragnar_vectors (text_hash BLOB, embedding FLOAT[{dim}]);
 """
 
 
@@ -125,18 +112,20 @@ def chunk_table(name: str, version: int, dim: int, extra: Mapping[str, str]) -> 
 
 
 def create_own_tables(cursor: duckdb.DuckDBPyConnection, *, dim: int, analyzer: Mapping[str, Any]) -> None:
-    """Our tables beside ragnar's, in a new store or in one that R wrote."""
+    """Our tables beside ragnar's, in a new store, in one that R wrote, or in the place of ones of an older form."""
+    for table in ("ragnar_state", "ragnar_terms", "ragnar_postings", "ragnar_vectors"):
+        cursor.execute(f"DROP TABLE IF EXISTS {table}")
     cursor.execute(OWN_TABLES.format(dim=max(dim, 1)))
-    empty = cursor.execute("SELECT count(*) FROM ragnar_state").fetchone()
-    if empty == (0,):
-        cursor.execute("INSERT INTO ragnar_state VALUES (0, 0, 0, ?, NULL)", [json.dumps(analyzer)])
+    cursor.execute("INSERT INTO ragnar_state VALUES (0, ?, NULL)", [json.dumps(analyzer)])
 
 
 def layout_of(cursor: duckdb.DuckDBPyConnection, name: str) -> Layout:
     """Which kind of store a file is. Raises StoreError when it is none."""
     tables = columns_by_table(cursor)
     if {"documents", "embeddings", "metadata"} <= tables.keys():
-        return RAGHILDA if "start_index" in tables["embeddings"] else RAGNAR_2
+        if "start_index" in tables["embeddings"]:
+            return raghilda_layout(tables["embeddings"])
+        return RAGNAR_2
     if {"chunks", "metadata"} <= tables.keys() and "chunk_id" in tables["chunks"]:
         return RAGNAR_1
     found = ", ".join(sorted(tables)) or "none"

@@ -165,7 +165,7 @@ class Store(StoreReader):
                         f"{self.location} has no vectors (it was made for BM25 only), so it has no model"
                     )
                 if self.embed_config is None:
-                    said = f" (its R function is {self.r_call})" if self.r_call else ""
+                    said = f" (it says: {self.r_call})" if self.r_call else ""
                     raise EmbedError(
                         f"{self.location} does not say which model built it{said}; "
                         "pass the model as embed= to Store.connect"

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ragnar_core.store.layout import Layout
 from ragnar_core.store.postings import Ints
-from ragnar_core.store.schema import Layout, quote
+from ragnar_core.store.schema import quote
 
 _BATCH = 5000
 
@@ -54,7 +55,7 @@ def rows_of(
     if layout.version != 1:
         rows = _with_texts(cursor, layout, rows, extra)
     else:
-        rows["doc_id"] = _numbered(rows)
+        rows = rows.assign(doc_id=_numbered(rows), context="")
     if chunk_ids is not None:
         cursor.unregister("ragnar_wanted")
         place = pd.Index(rows["chunk_id"]).get_indexer(pd.Index(np.asarray(chunk_ids, np.int64)))
@@ -97,7 +98,9 @@ def _with_texts(
     for begin in range(0, len(doc_ids), 200):
         some = doc_ids[begin : begin + 200].tolist()
         marks = ", ".join("?" * len(some))
-        found = cursor.execute(f"SELECT doc_id, origin, text FROM documents WHERE doc_id IN ({marks})", some)
+        found = cursor.execute(
+            f"SELECT doc_id, origin, text FROM {layout.documents} WHERE doc_id IN ({marks})", some
+        )
         documents = {doc_id: (origin, text or "") for doc_id, origin, text in found.fetchall()}
         for number, doc_id in enumerate(some, begin):
             origin, text = documents.get(doc_id, (None, ""))

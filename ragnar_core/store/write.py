@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from ragnar_core.errors import StoreError
 from ragnar_core.store.cache import Change, Floats
+from ragnar_core.store.layout import Layout
 from ragnar_core.store.postings import ChunkTerms, Ints
 from ragnar_core.store.prepare import Prepared
-from ragnar_core.store.schema import Layout, arrow_type, quote
+from ragnar_core.store.schema import arrow_type, quote
+from ragnar_core.store.segments import delete_postings, insert_segment, insert_terms
 
 if TYPE_CHECKING:
     from ragnar_core.store.reading import StoreReader
@@ -37,19 +39,17 @@ def write_document(store: Store, document: Prepared, *, existing: Existing | Non
     with opened.database.writing() as cursor:
         coder = opened.cache.term_coder(cursor)
         terms = coder.encode(document.searched)
-        _delete_chunks(cursor, store.layout, gone)
+        revision = opened.cache.revision + 1
+        delete_chunks(cursor, store.layout, gone, revision)
         doc_id = _document_row(cursor, document, existing) if store.version == 2 else None
         chunk_ids = _chunk_numbers(cursor, store.layout, len(document))
         if len(document):
-            columns = _columns(store, document, doc_id, chunk_ids)
-            mine, postings = list(columns), postings_columns(terms)
-            columns.update(postings)
-            insert_arrow(
-                cursor, {store.layout.table: mine, "ragnar_postings": ["chunk_id", *postings]}, columns
-            )
+            insert_arrow(cursor, store.layout.table, _columns(store, document, doc_id, chunk_ids))
+            insert_segment(cursor, revision, chunk_ids, terms)
+        else:
+            count_write(cursor, revision)
         unsaved = coder.unsaved()
         insert_terms(cursor, unsaved)
-        revision = _count(cursor, len(document) - len(gone), chunk_ids)
     coder.mark_saved(len(unsaved))
     vectors = document.vectors
     if vectors is None:
@@ -65,11 +65,12 @@ def delete_documents(store: Store, found: Sequence[Existing]) -> int:
     if not found:
         return 0
     with opened.database.writing() as cursor:
-        _delete_chunks(cursor, store.layout, gone)
+        revision = opened.cache.revision + 1
+        delete_chunks(cursor, store.layout, gone, revision)
         if store.version == 2:
             marks = ", ".join("?" * len(found))
             cursor.execute(f"DELETE FROM documents WHERE doc_id IN ({marks})", [e.doc_id for e in found])
-        revision = _count(cursor, -len(gone), gone[:0])
+        count_write(cursor, revision)
     nothing = np.zeros((0, store.dim), np.float32)
     opened.cache.note(Change(revision, gone, gone[:0], nothing, ChunkTerms.join([])))
     return len(gone)
@@ -100,40 +101,16 @@ def find_existing(store: StoreReader, cursor: duckdb.DuckDBPyConnection, which: 
     return Existing(int(found[0]), np.array([row[0] for row in rows], np.int64))
 
 
-def postings_columns(terms: ChunkTerms) -> dict[str, pa.Array]:
-    """The columns of ragnar_postings, numbers packed into one blob a chunk: term ids as 32 bit, counts as 16 bit.
-
-    A list column would do, but DuckDB writes all earlier lists of the row group into its log with each transaction.
-    """
-    return {
-        "length": pa.array(terms.lengths),
-        "term_ids": _packed(terms.term_ids, terms.indptr, "<u4"),
-        "tfs": _packed(np.minimum(terms.tfs, 0xFFFF), terms.indptr, "<u2"),
-    }
-
-
-def insert_postings(cursor: duckdb.DuckDBPyConnection, chunk_ids: Ints, terms: ChunkTerms) -> None:
-    columns = {"chunk_id": pa.array(chunk_ids.astype(np.int32)), **postings_columns(terms)}
-    insert_arrow(cursor, {"ragnar_postings": list(columns)}, columns)
-
-
-def insert_arrow(
-    cursor: duckdb.DuckDBPyConnection, tables: dict[str, list[str]], columns: dict[str, pa.Array]
-) -> None:
-    """Puts columns into tables: table -> which of them. Registering Arrow once is a good part of the cost."""
+def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, columns: dict[str, pa.Array]) -> None:
     cursor.register("ragnar_rows", pa.table(columns))
-    for table, chosen in tables.items():
-        names = ", ".join(quote(name) for name in chosen)
-        cursor.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM ragnar_rows")
+    names = ", ".join(quote(name) for name in columns)
+    cursor.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM ragnar_rows")
     cursor.unregister("ragnar_rows")
 
 
-def _packed(numbers: Any, indptr: Ints, kind: str) -> pa.Array:
-    data = np.ascontiguousarray(numbers.astype(kind))
-    offsets = (indptr * data.itemsize).astype(np.int64)
-    return pa.Array.from_buffers(
-        pa.large_binary(), len(indptr) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
+def count_write(cursor: duckdb.DuckDBPyConnection, revision: int) -> None:
+    """Notes a write that leaves no postings of its own behind."""
+    cursor.execute("UPDATE ragnar_state SET revision = ?", [revision])
 
 
 def vector_array(vectors: Floats) -> pa.Array:
@@ -163,13 +140,13 @@ def _document_row(cursor: duckdb.DuckDBPyConnection, document: Prepared, existin
     return int(row[0])
 
 
-def _delete_chunks(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ints) -> None:
+def delete_chunks(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ints, revision: int) -> None:
     if not len(chunk_ids):
         return
     cursor.register("ragnar_gone", pa.table({"chunk_id": pa.array(chunk_ids)}))
-    for table in (layout.table, "ragnar_postings"):
-        cursor.execute(f"DELETE FROM {table} WHERE chunk_id IN (SELECT chunk_id FROM ragnar_gone)")
+    cursor.execute(f"DELETE FROM {layout.table} WHERE chunk_id IN (SELECT chunk_id FROM ragnar_gone)")
     cursor.unregister("ragnar_gone")
+    delete_postings(cursor, revision, chunk_ids)
 
 
 def _chunk_numbers(cursor: duckdb.DuckDBPyConnection, layout: Layout, n: int) -> Ints:
@@ -218,21 +195,3 @@ def _extra(values: pd.Series, name: str, kind: str) -> pa.Array:
         raise StoreError(
             f"the column {name!r} does not fit its type {kind}: {str(error).splitlines()[0]}"
         ) from error
-
-
-def insert_terms(cursor: duckdb.DuckDBPyConnection, terms: Sequence[tuple[int, str]]) -> None:
-    if terms:
-        numbers, words = zip(*terms, strict=True)
-        columns = {"term_id": pa.array(numbers, pa.int32()), "term": pa.array(words, pa.string())}
-        insert_arrow(cursor, {"ragnar_terms": list(columns)}, columns)
-
-
-def _count(cursor: duckdb.DuckDBPyConnection, change: int, new_ids: Ints) -> int:
-    last = int(new_ids[-1]) if len(new_ids) else 0
-    row = cursor.execute(
-        "UPDATE ragnar_state SET revision = revision + 1, chunks = chunks + ?, "
-        "last_chunk_id = greatest(last_chunk_id, ?) RETURNING revision",
-        [change, last],
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
