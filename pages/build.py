@@ -26,6 +26,8 @@ NEW = "A new store"
 def form() -> None:
     documents = {entry.origin: entry.document for entry in workspace.shelf().entries()}
     settings: ChunkSettings = st.session_state.get("chunk_settings") or ChunkSettings()
+    if (built := st.session_state.pop("build_target_next", None)) in workspace.store_names():
+        st.session_state["build_target"] = built
     where, what = st.columns(2, gap="large")
     with where:
         target = st.selectbox(
@@ -213,6 +215,7 @@ def running() -> None:
     if not active:
         if (name := st.session_state.pop("building", None)) and name in workspace.store_names():
             workspace.open_next(name)
+            st.session_state["build_target_next"] = name
         st.rerun()
     for job in active:
         job_progress(job, key=f"job_{job.id}")

@@ -4,54 +4,187 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared import results, workspace
+from pages.shared import compare_filter, compare_panels, compare_settings, results, workspace
+from pages.shared.compare_settings import MODES, SIDES, note, settings_for, value
 from pages.shared.shell import copy_as_python, header, through_navigation
+from ragnar_core import Store
 
 through_navigation()
 header("Compare", "One question, two ways of searching. Lines join the same passage in both lists.")
 store = workspace.current_store()
+compare_panels.warm(store)
+METHODS, SIDES_VIEW = "Methods", "A / B"
 
 
 @st.fragment
 def board() -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        query = st.text_input(
-            "Query", key="q", type="search", live="250ms", bind="query-params", placeholder="Type a question or words",
-        )  # fmt: skip
-        top_k = st.number_input("Top k", 1, 50, 8, key="top_k", bind="query-params", width=120)
-        hybrid = st.toggle("Hybrid", key="hybrid", bind="query-params", help="A third list: both fused by rank.")
+    if compare_panels.wants_other_store():
+        st.rerun()
+    query = st.text_input(
+        "Query",
+        key="q",
+        type="search",
+        live="250ms",
+        bind="query-params",
+        label_visibility="collapsed",
+        placeholder="Ask a question or type words ( / )",
+    )
     query = (query or "").strip()
-    if not query:
-        st.info("Type a query. Results appear as you type.", icon=":material/search:")
-        return
+    columns: list[results.Column] = []
+    two = _controls(query, columns)
     with workspace.page_errors():
-        columns = results.search(store, query, methods=("vss", "hybrid", "bm25") if hybrid else ("vss", "bm25"), top_k=top_k)
-    _figures(columns[0], columns[-1], top_k)
-    results.show(columns, query=query, key="board", store=workspace.current_name())
-    copy_as_python(
-        "from ragnar_core import Store, retrieve_bm25, retrieve_vss\n\n"
-        f"with Store.connect({str(store.location)!r}) as store:\n"
-        f"    print(retrieve_vss(store, {query!r}, top_k={top_k}))\n"
-        f"    print(retrieve_bm25(store, {query!r}, top_k={top_k}))\n"
+        columns += _ab(query) if two else _methods(query)
+    lists = st.container()
+    if not query:
+        with lists:
+            compare_panels.invitation(workspace.current_name() == workspace.SAMPLE)
+            results.show([], query="", key="board", store=workspace.current_name(), focus="q")
+        return
+    compare_panels.remember(query)
+    with st.container(border=True, gap="xsmall"):
+        origin, chunk = compare_panels.missing_passage(store)
+        absences = compare_panels.absences(store, columns, origin, chunk)
+    with lists, workspace.page_errors():
+        results.show(
+            columns,
+            query=query,
+            key="board",
+            store=workspace.current_name(),
+            figures=True,
+            lost=absences,
+            focus="q",
+        )
+    copy_as_python(compare_panels.as_python(columns, query))
+
+
+def _controls(query: str, columns: list[results.Column]) -> bool:
+    """The row under the query; returns whether two sides are compared."""
+    row = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
+    with row, st.container(horizontal=True, vertical_alignment="center", gap="medium", width="content"):
+        view = st.segmented_control(
+            "Compare",
+            [METHODS, SIDES_VIEW],
+            default=METHODS,
+            required=True,
+            key="view",
+            bind="query-params",
+            label_visibility="collapsed",
+            help="Two methods, or two stores or settings of your choice.",
+        )
+        two = view == SIDES_VIEW
+        if not two:
+            st.toggle(
+                "Hybrid",
+                key="hybrid",
+                bind="query-params",
+                persist_state="session",
+                help="A third list between the two: both fused.",
+            )
+    with row, st.container(horizontal=True, gap="small", width="content"):
+        if not two:
+            _popovers(store, "")
+        compare_panels.queries(query)
+        compare_panels.export(query, columns)
+    if two:
+        _sides()
+    return two
+
+
+def _popovers(of: Store, side: str) -> None:
+    count = len(compare_settings.changed(side))
+    with st.popover(
+        f"Settings · {count}" if count else "Settings",
+        icon=":material/tune:",
+        type="tertiary",
+        key=f"{side}settings",
+    ):
+        compare_settings.draw(side, can_merge=of.version >= 2)
+    filtered = bool(value("filter", side).strip())
+    with st.popover(
+        "Filter · on" if filtered else "Filter",
+        icon=":material/filter_alt:",
+        type="tertiary",
+        key=f"{side}filters",
+    ):
+        compare_filter.draw(of, side)
+
+
+def _sides() -> None:
+    grid = st.grid(2, min_column_width=280, border=True, gap="medium")
+    for side, letter in zip(SIDES, "AB", strict=True):
+        with grid.cell():
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                _what(side, letter)
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                with workspace.page_errors():
+                    of = _store_of(side)
+                _popovers(of, side)
+                if side:
+                    st.button(
+                        "Same as A",
+                        on_click=compare_settings.copy_side,
+                        args=SIDES,
+                        type="tertiary",
+                        icon=":material/content_copy:",
+                        help="Give B the settings and the filter of A.",
+                    )
+
+
+def _what(side: str, letter: str) -> None:
+    """Which store and which method."""
+    st.markdown(f"**{letter}**", width="content")
+    here = workspace.current_name()
+    names = ["", *(name for name in workspace.store_names() if name != here)] if side else [here]
+    st.selectbox(
+        "Store of " + letter,
+        names,
+        key=f"{side}store" if side else "a_store",
+        width="stretch",
+        bind="query-params" if side else None,
+        persist_state="session" if side else None,
+        disabled=not side,
+        label_visibility="collapsed",
+        format_func=lambda one: one or here,
+    )
+    st.selectbox(
+        "Method of " + letter,
+        list(MODES),
+        key=f"{side}mode",
+        index=1 if side else 2,
+        width=150,
+        format_func=MODES.__getitem__,
+        bind="query-params",
+        persist_state="session",
+        label_visibility="collapsed",
     )
 
 
-def _figures(left: results.Column, right: results.Column, top_k: int) -> None:
-    a, b = [hit.id for hit in left.hits], [hit.id for hit in right.hits]
-    both = set(a) & set(b)
-    grid = st.grid(4, min_column_width=150)
-    grid.metric("In both", f"{len(both)} of {max(len(a), len(b), 1)}", border=True)
-    grid.metric(f"Only {left.title}", len(a) - len(both), border=True)
-    grid.metric(f"Only {right.title}", len(b) - len(both), border=True)
-    grid.metric("Rank agreement", f"{overlap(a, b):.2f}", border=True,
-                help="Rank-biased overlap (p = 0.9), as far down as the lists go: 0 nothing shared, 1 the same order.")  # fmt: skip
+def _store_of(side: str) -> Store:
+    name = st.session_state.get("b_store") if side else ""
+    return workspace.stores().get(name) if name else store
 
 
-def overlap(a: list[int], b: list[int], p: float = 0.9) -> float:
-    depth = max(len(a), len(b))
-    weights = [p**d for d in range(depth)]
-    shared = [len(set(a[: d + 1]) & set(b[: d + 1])) / (d + 1) for d in range(depth)]
-    return sum(w * s for w, s in zip(weights, shared, strict=True)) / sum(weights) if depth else 0.0
+def _methods(query: str) -> list[results.Column]:
+    modes = ("vss", "hybrid", "bm25") if st.session_state.get("hybrid") else ("vss", "bm25")
+    name = workspace.current_name()
+    settings = [settings_for(mode) for mode in modes]
+    return [results.column(store, query, one, name=name, note=note(one)) for one in settings] if query else []
+
+
+def _ab(query: str) -> list[results.Column]:
+    columns = []
+    for side, letter in zip(SIDES, "AB", strict=True):
+        settings = settings_for(st.session_state[f"{side}mode"], side)
+        name = (st.session_state.get("b_store") if side else "") or workspace.current_name()
+        said = " · ".join(filter(None, (name, note(settings))))
+        title = f"{letter} · {results.TITLES[settings.mode]}"
+        if query:
+            columns.append(
+                results.column(
+                    _store_of(side), query, settings, name=name, title=title, tone=letter.lower(), note=said
+                )
+            )
+    return columns
 
 
 board()

@@ -36,7 +36,7 @@ def test_the_ten_lines_run_and_print_both_tables(tmp_path: Path) -> None:
 def test_every_python_name_in_the_table_is_there() -> None:
     table = README[README.index("| R | Python |") : README.index("Where it differs")]
     cells = [line.split("|")[2] for line in table.splitlines()[2:] if line.startswith("|")]
-    names = re.findall(r"`([A-Za-z_.]+)", " ".join(cells))
+    names = re.findall(r"`([A-Za-z_.0-9]+)", " ".join(cells))
     assert len(names) > 25
     for name in names:
         first, _, attribute = name.partition(".")

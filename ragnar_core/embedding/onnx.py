@@ -26,6 +26,9 @@ from ragnar_core.embedding.embedder import (
 )
 from ragnar_core.errors import EmbedError
 
+# onnxruntime writes a device identifier unless this is set before its first import, whoever imports it.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 Pooling = Literal["cls", "mean", "last"]
 
 
@@ -56,8 +59,6 @@ class OnnxModel:
     """
 
     def __init__(self, weights: Path, tokenizer: Path, settings: OnnxSettings) -> None:
-        # onnxruntime writes a device identifier unless this is set before its import.
-        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         try:
             import onnxruntime
             from tokenizers import Tokenizer

@@ -1,0 +1,220 @@
+"""The Compare page's settings: widgets whose keys are the page's address, and what they make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from ragnar_core.retrieval import SearchSettings, Selection
+
+DISTANCES = {
+    "cosine_distance": "Cosine distance",
+    "euclidean_distance": "Euclidean distance",
+    "negative_inner_product": "Negative inner product",
+}
+MODES = {"vss": "VSS", "bm25": "BM25", "hybrid": "Hybrid", "union": "VSS or BM25 (retrieve)"}
+FUSIONS = {"rrf": "Ranks (RRF)", "weighted_scores": "Scores"}
+DEFAULTS: dict[str, Any] = {
+    "top_k": 8,
+    "distance": "cosine_distance",
+    "bm25_k": 1.2,
+    "bm25_b": 0.75,
+    "all_words": False,
+    "fusion": "rrf",
+    "w_vss": 1.0,
+    "w_bm25": 1.0,
+    "rrf_k": 60.0,
+    "merge": False,
+    "drop_same": False,
+    "per_doc": None,
+    "mmr": None,
+    "min_sim": None,
+    "min_bm25": None,
+    "filter": "",
+}
+SIDES = ("", "b_")
+
+
+def value(name: str, side: str = "") -> Any:
+    """The setting as it is now, drawn or not."""
+    return st.session_state.get(side + name, DEFAULTS[name])
+
+
+def changed(side: str = "") -> list[str]:
+    """The settings (the filter apart) that are not at their defaults."""
+    return [name for name in DEFAULTS if name != "filter" and value(name, side) != DEFAULTS[name]]
+
+
+def settings_for(mode: str, side: str = "") -> SearchSettings:
+    """Raises RetrievalError or FilterError for a setting that cannot be."""
+    given = {name: value(name, side) for name in DEFAULTS}
+    selection = Selection(
+        deoverlap=given["merge"],
+        per_document=given["per_doc"],
+        drop_duplicates=given["drop_same"],
+        mmr=given["mmr"],
+    )
+    return SearchSettings(
+        mode=mode,
+        top_k=given["top_k"],
+        method=given["distance"],
+        k=given["bm25_k"],
+        b=given["bm25_b"],
+        conjunctive=given["all_words"],
+        weights=(given["w_vss"], given["w_bm25"]),
+        rrf_k=int(given["rrf_k"]) if float(given["rrf_k"]).is_integer() else given["rrf_k"],
+        fusion=given["fusion"],
+        filter=given["filter"].strip() or None,
+        min_similarity=given["min_sim"],
+        min_bm25=given["min_bm25"],
+        deoverlap=given["merge"],
+        selection=selection,
+    )
+
+
+def draw(side: str = "", *, can_merge: bool = True) -> None:
+    """The settings (the filter apart), one tab a part of the search."""
+    tabs = st.tabs(["List", "VSS", "BM25", "Hybrid"], key=f"{side}settings_tabs")
+    with tabs[0]:
+        _list(side, can_merge)
+    for tab, group in zip(tabs[1:], (_vss, _bm25, _hybrid), strict=True):
+        with tab:
+            group(side)
+    st.button(
+        "Back to the defaults",
+        key=f"{side}reset",
+        on_click=reset,
+        args=(side,),
+        disabled=not changed(side),
+        icon=":material/restart_alt:",
+        type="tertiary",
+    )
+
+
+def reset(side: str = "") -> None:
+    for name, default in DEFAULTS.items():
+        if name != "filter":
+            st.session_state[side + name] = default
+
+
+def copy_side(source: str, target: str) -> None:
+    for name in DEFAULTS:
+        st.session_state[target + name] = value(name, source)
+
+
+def _number(
+    name: str, side: str, label: str, low: float, high: float, step: float, help: str | None = None
+) -> None:
+    st.number_input(
+        label,
+        low,
+        high,
+        DEFAULTS[name],
+        step,
+        key=side + name,
+        bind="query-params",
+        help=help,
+        persist_state="session",
+        placeholder="off" if DEFAULTS[name] is None else None,
+    )
+
+
+def _list(side: str, can_merge: bool) -> None:
+    grid = st.grid(2, min_column_width=130, vertical_alignment="bottom")
+    with grid.cell():
+        _number("top_k", side, "Top k", 1, 50, 1, "How many passages each list shows.")
+    with grid.cell():
+        _number("per_doc", side, "Per document", 1, 50, 1, "At most so many passages of one document.")
+    with grid.cell():
+        says = "Maximal marginal relevance: 1 is relevance only, lower avoids passages that are alike."
+        _number("mmr", side, "Diversity (MMR)", 0.0, 1.0, 0.1, says)
+    with grid.cell():
+        says = "Chunks that share characters become one passage; the list is refilled to top k."
+        _toggle("merge", side, "Merge overlaps", says, disabled=not can_merge)
+        _toggle(
+            "drop_same", side, "Drop duplicates", "Leave out a chunk whose text a better one has already."
+        )
+
+
+def _toggle(name: str, side: str, label: str, help: str, *, disabled: bool = False) -> None:
+    st.toggle(
+        label, key=side + name, bind="query-params", persist_state="session", help=help, disabled=disabled
+    )
+
+
+def _vss(side: str) -> None:
+    st.selectbox(
+        "Distance",
+        list(DISTANCES),
+        key=side + "distance",
+        format_func=DISTANCES.__getitem__,
+        bind="query-params",
+        persist_state="session",
+    )
+    _number(
+        "min_sim", side, "Least similarity", -1.0, 1.0, 0.05, "Cosine similarity, whichever distance ranks."
+    )
+
+
+def _bm25(side: str) -> None:
+    grid = st.grid(2, min_column_width=130, vertical_alignment="bottom")
+    with grid.cell():
+        _number(
+            "bm25_k", side, "k: repetition", 0.0, 100.0, 0.1, "How much a second occurrence adds; 0: nothing."
+        )
+    with grid.cell():
+        _number(
+            "bm25_b", side, "b: length", 0.0, 1.0, 0.05, "How much a long chunk is discounted; 0: not at all."
+        )
+    with grid.cell():
+        _number("min_bm25", side, "Least score", 0.0, 1000.0, 0.5)
+    with grid.cell():
+        _toggle("all_words", side, "All words", "Only chunks that contain every word of the query.")
+
+
+def _hybrid(side: str) -> None:
+    grid = st.grid(2, min_column_width=130)
+    with grid.cell():
+        _number("w_vss", side, "Weight of VSS", 0.0, 100.0, 0.1)
+    with grid.cell():
+        _number("w_bm25", side, "Weight of BM25", 0.0, 100.0, 0.1)
+    with grid.cell():
+        st.selectbox(
+            "Fuse by",
+            list(FUSIONS),
+            key=side + "fusion",
+            format_func=FUSIONS.__getitem__,
+            bind="query-params",
+            persist_state="session",
+        )
+    with grid.cell():
+        _number("rrf_k", side, "RRF k", 0.0, 10000.0, 10.0, "The larger, the less the first ranks stand out.")
+
+
+def note(settings: SearchSettings) -> str:
+    """What is not at its default and has an effect, for the head of a column."""
+    said: list[str] = []
+    if settings.applies("k") and (settings.k, settings.b) != (1.2, 0.75):
+        said.append(f"k {settings.k:g}, b {settings.b:g}")
+    if settings.applies("conjunctive") and settings.conjunctive:
+        said.append("all words")
+    if settings.mode == "hybrid":
+        if settings.weights != (1, 1):
+            said.append(f"VSS {settings.weights[0]:g} : BM25 {settings.weights[1]:g}")
+        if settings.fusion == "rrf" and settings.rrf_k != 60:
+            said.append(f"RRF k {settings.rrf_k:g}")
+        if settings.method != "cosine_distance":
+            said.append(DISTANCES[settings.method].lower())
+    if settings.applies("min_similarity") and settings.min_similarity:
+        said.append(f"similarity ≥ {settings.min_similarity:g}")
+    if settings.applies("min_bm25") and settings.min_bm25:
+        said.append(f"BM25 ≥ {settings.min_bm25:g}")
+    chosen = settings.selection
+    if settings.deoverlap and (settings.mode == "union" or chosen.deoverlap):
+        said.append("overlaps merged")
+    if settings.mode != "union":
+        said += [f"{chosen.per_document} per document"] if chosen.per_document else []
+        said += ["no duplicates"] if chosen.drop_duplicates else []
+        said += [f"MMR {chosen.mmr:g}"] if chosen.mmr is not None else []
+    return " · ".join(said)
