@@ -29,7 +29,7 @@ def _no_words(store: Store, query: str, settings: SearchSettings, parsed: Filter
     terms = [term for term in dict.fromkeys(store.analyzer.tokens(query)) if term in spans]
     if not terms:
         return (
-            "No word of this query is indexed (stop words and marks are not). Add one that carries meaning."
+            "This query has only marks or stop words, which are not indexed. Add a word that carries meaning."
         )
     unknown = [spans[term] for term in terms if term not in known]
     if len(unknown) == len(terms):

@@ -112,9 +112,10 @@ def queries(query: str) -> None:
                     on_click=_forget,
                     args=(saved, title),
                 )
-        if history := st.session_state.get("compare_history"):
+        history = [one for one in st.session_state.get("compare_history", []) if one != query]
+        if history:
             st.markdown("**Recent**")
-        for at, one in enumerate(history or []):
+        for at, one in enumerate(history):
             st.button(plain(one), key=f"recent_{at}", on_click=_ask, args=(one,), type="tertiary")
 
 
@@ -139,7 +140,9 @@ def _apply(params: dict[str, Any]) -> None:
     """Set every setting as it was saved; a file that somebody edited can only set what the page knows."""
     for key, default in ADDRESS.items():
         given = params.get(key, default)
-        st.session_state[key] = given if _fits(given, default) else default
+        wanted = given if _fits(given, default) else default
+        if st.session_state.get(key, default) != wanted:
+            st.session_state[key] = wanted
     if params.get("store", workspace.SAMPLE) != workspace.current_name():
         workspace.open_next(str(params.get("store")))
         st.session_state["compare_other_store"] = True

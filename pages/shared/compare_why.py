@@ -99,7 +99,7 @@ def _vss(found: VssExplanation) -> Part:
 def _bm25(found: Bm25Explanation) -> Part:
     title = "BM25: which words count"
     if not found.terms:
-        return Part(title, ["No word of the query is indexed (stop words and marks are left out)."])
+        return Part(title, ["The query has only marks or stop words, which are not indexed."])
     most = max(term.contribution for term in found.terms)
     rows = [
         [

@@ -1,0 +1,228 @@
+"""The Compare page as a whole, without a browser: its address, its settings, saved searches, errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.shared import results, workspace
+from pages.shared.compare_queries import SavedQueries
+from ragnar_core import FunctionEmbedder, Store
+from ragnar_core.retrieval import SearchSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = ("purr", "bark", "swim", "sing")
+TEXTS = {
+    "cats.md": "Cats purr. They purr and purr all day.",
+    "dogs.md": "Dogs bark at cats that purr.",
+    "fish.md": "Fish swim, and nobody hears them.",
+    "birds.md": "Birds sing. Some birds swim as well.",
+}
+embedded: list[list[str]] = []
+
+
+def count_words(texts: list[str]) -> np.ndarray:
+    embedded.append(list(texts))
+    return np.array(
+        [[0.1 + len(re.findall(word, text.lower())) for word in WORDS] for text in texts], np.float32
+    )
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Store]]:
+    """Two stores of one's own, `zoo` and `pond`, open in the app."""
+    monkeypatch.setenv("RAGNAR_HOME", str(tmp_path))
+    workspace.stores.clear()
+    stores = {}
+    for name, origins in (("zoo", list(TEXTS)), ("pond", ["fish.md"])):
+        columns = {"year": int, "kind": str, "day": date}
+        store = Store.create(
+            tmp_path / f"{name}.duckdb", FunctionEmbedder(count_words, 4, "counts"), extra_cols=columns
+        )
+        for at, origin in enumerate(origins):
+            row = {
+                "origin": origin,
+                "text": TEXTS[origin],
+                "year": 2020 + at,
+                "kind": "pet",
+                "day": date(2020, 1, 1),
+            }
+            store.insert(pd.DataFrame([row]))
+        workspace.stores().put(name, store)
+        stores[name] = store
+    yield stores
+    workspace.stores.clear()
+    for store in stores.values():
+        store.close()
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[list[results.Column]]:
+    """The columns of each run, as the page hands them on to be drawn."""
+    calls: list[list[results.Column]] = []
+    draw = results.show
+
+    def show(columns: list[results.Column], **rest) -> None:
+        calls.append(columns)
+        draw(columns, **rest)
+
+    monkeypatch.setattr(results, "show", show)
+    return calls
+
+
+def page(**address: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app.query_params["store"] = "zoo"
+    for name, value in address.items():
+        app.query_params[name] = value
+    app.switch_page("pages/compare.py")
+    return app.run()
+
+
+def wrong(app: AppTest) -> list[str]:
+    return [error.value for error in [*app.error, *app.exception]]
+
+
+def button(app: AppTest, label: str):
+    return next(one for one in app.button if one.label == label)
+
+
+def test_the_address_holds_query_and_settings(opened, shown) -> None:
+    app = page(
+        q="purr", hybrid="true", top_k="2", bm25_k="2.0", distance="Euclidean distance", filter="year >= 2021"
+    )
+    assert wrong(app) == []
+    vss, hybrid, bm25 = shown[-1]
+    assert [one.settings.mode for one in shown[-1]] == ["vss", "hybrid", "bm25"]
+    assert (vss.settings.method, bm25.settings.k, hybrid.settings.top_k) == ("euclidean_distance", 2.0, 2)
+    assert bm25.table["origin"].tolist() == ["dogs.md"]
+    assert len(vss.passages) == 2
+
+
+def test_two_stores_side_by_side(opened, shown) -> None:
+    app = page(q="swim", view="A / B", b_store="pond", mode="BM25", b_top_k="1")
+    assert wrong(app) == []
+    left, right = shown[-1]
+    assert (left.title, left.note, left.settings.top_k) == ("A · BM25", "zoo", 8)
+    assert (right.title, right.note, right.settings.top_k) == ("B · BM25", "pond", 1)
+    assert right.table["origin"].tolist() == ["fish.md"]
+
+
+def test_two_settings_side_by_side_and_alike_again(opened, shown) -> None:
+    app = page(q="purr", view="A / B", bm25_b="0.1", filter="year == 2020")
+    left, right = shown[-1]
+    assert (left.settings.b, right.settings.b) == (0.1, 0.75)
+    button(app, "Same as A").click().run()
+    assert wrong(app) == []
+    left, right = shown[-1]
+    assert (right.settings.b, right.settings.filter) == (0.1, "year == 2020")
+
+
+def test_a_wrong_filter_is_a_sentence_that_names_the_columns(opened) -> None:
+    app = page(q="purr", filter="yeer > 2000")
+    assert len(app.exception) == 0
+    assert len(app.error) == 1
+    assert "did you mean year?" in re.sub(r"\\", "", app.error[0].value)
+
+
+def test_settings_that_cannot_be_are_a_sentence(opened) -> None:
+    app = page(q="purr", hybrid="true", w_vss="0", w_bm25="0")
+    assert len(app.exception) == 0
+    assert "weights must be 0 or more and not both 0" in re.sub(r"\\", "", app.error[0].value)
+
+
+def test_an_empty_page_searches_nothing_and_invites(opened, shown) -> None:
+    app = page()
+    assert wrong(app) == []
+    assert shown[-1] == []
+    assert any("Results appear as you type." in one.value for one in app.markdown)
+
+
+def test_typing_embeds_the_query_and_nothing_else(opened, shown) -> None:
+    app = page(q="purr")
+    before = opened["zoo"].revision
+    embedded.clear()
+    for query in ("s", "sw", "swim"):
+        app.text_input(key="q").set_value(query).run()
+    assert embedded == [["s"], ["sw"], ["swim"]]
+    assert shown[-1][0].table["origin"][0] == "fish.md"
+    assert opened["zoo"].revision == before
+
+
+def test_the_filter_form_writes_the_text(opened, shown) -> None:
+    app = page(q="purr")
+    app.selectbox(key="f_column").set_value("kind").run()
+    app.multiselect(key="f_value_kind_is one of").set_value(["pet"]).run()
+    button(app, "Add to the filter").click().run()
+    app.selectbox(key="f_column").set_value("year").run()
+    app.number_input(key="f_value_year_is at least").set_value(2021).run()
+    button(app, "Add to the filter").click().run()
+    assert app.text_input(key="filter").value == 'kind in ["pet"] and year >= 2021'
+    assert any("3 of 4 chunks pass" in one.value for one in app.caption)
+    assert shown[-1][1].table["origin"].tolist() == ["dogs.md"]
+    app.button(key="drop_1").click().run()
+    assert app.text_input(key="filter").value == 'kind in ["pet"]'
+    assert wrong(app) == []
+
+
+def test_searches_are_saved_and_forgotten(opened, tmp_path) -> None:
+    app = page(q="purr", top_k="2", all_words="true")
+    app.text_input(key="save_name").set_value("*my* cats").run()
+    app.button(key="save").click().run()
+    kept = {"store": "zoo", "q": "purr", "top_k": 2, "all_words": True}
+    assert SavedQueries(tmp_path / "queries.json").all() == {"*my* cats": kept}
+    assert app.button(key="saved_0").label == "\\*my\\* cats"
+    app.button(key="forget_0").click().run()
+    assert SavedQueries(tmp_path / "queries.json").all() == {}
+    assert wrong(app) == []
+
+
+def test_saved_searches_bring_back_store_and_settings(opened, shown, tmp_path) -> None:
+    kept = {"store": "pond", "q": "swim", "top_k": 2, "all_words": True, "bm25_k": "no number", "other": 1}
+    SavedQueries(tmp_path / "queries.json").save("fish", kept)
+    app = page(q="purr", bm25_b="0.5")
+    app.button(key="saved_0").click().run()
+    assert wrong(app) == []
+    last = shown[-1][1]
+    assert last.query == "swim"
+    assert app.session_state["open_next"] == "pond"  # the sidebar, not part of this run, takes it from there
+    assert last.settings == SearchSettings(mode="bm25", top_k=2, conjunctive=True, deoverlap=False)
+
+
+def test_recent_queries_can_be_asked_again(opened, shown) -> None:
+    app = page(q="purr")
+    app.text_input(key="q").set_value("swim").run()
+    app.button(key="recent_0").click().run()
+    assert shown[-1][0].query == "purr"
+
+
+def test_a_missing_document_gets_its_reason(opened, shown) -> None:
+    app = page(q="purr", missing="fish.md", top_k="1")
+    said = [re.sub(r"\\", "", one.value) for one in app.caption]
+    assert any(
+        "**BM25**: chunk 3 (its only chunk) is not here: it holds none of the query's terms." in one
+        for one in said
+    )
+    assert any(
+        "**VSS**: chunk 3 (its only chunk) is not here: VSS rank 4; the list ends at 1." in one
+        for one in said
+    )
+    assert wrong(app) == []
+
+
+def test_the_same_as_python_runs(opened, capsys) -> None:
+    app = page(q="purr", merge="true", top_k="2")
+    code = app.code[0].value
+    assert "retrieve_vss(store, 'purr', top_k=2, selection=Selection(deoverlap=True" in code
+    opened["zoo"].close()
+    code = code.replace("Store.connect(", "connect(")
+    made = FunctionEmbedder(count_words, 4, "counts")
+    exec(compile(code, "copied", "exec"), {"connect": lambda path: Store.connect(path, embed=made)})
+    assert "cats.md" in capsys.readouterr().out
