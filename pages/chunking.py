@@ -1,74 +1,252 @@
-"""Chunking: move the sliders and see every cut in a real text."""
+"""Chunking: move the sliders, see every cut in a real text, and see what it costs."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-import plotly.graph_objects as go
+import pandas as pd
 import streamlit as st
 
-from pages.shared import workspace
-from pages.shared.components.chunk_text import chunk_text
-from pages.shared.shell import copy_as_python, header, through_navigation
-from ragnar_core import Boundaries, Chunks, ChunkSettings, MarkdownDocument
+from pages.shared import chunking_try, workspace
+from pages.shared.chunking_documents import Source, TunedDocument, sources, token_counter, tune
+from pages.shared.chunking_state import MODELS, PRESETS, Sides, current_sides, keep_sides
+from pages.shared.components.chunk_hits import Results, chunk_hits
+from pages.shared.components.chunk_text import Side, carry_text, chunk_bench
+from pages.shared.jobs import job_progress, manager
+from pages.shared.shell import copy_as_python, header, plain, through_navigation
+from ragnar_core import ChunkSettings, RagnarError, default_available
+from ragnar_core.chunking.report import ChunkReport, EmbeddingCost, differing_cuts
+
+BENCH = "chunk_bench"
+EMBED_UNASKED = 120  # chunks; more are embedded when a person says so
+TOP = 3
 
 through_navigation()
-header("Chunking", "Move size and overlap and see where your own text is cut. The settings go with you to the Build page.")
+header("Chunking", "Move a slider: the text is cut anew as it moves. Two settings can stand side by side.")
 
 
-@st.cache_resource(max_entries=8, show_spinner="Reading the structure …")
-def boundaries(text: str) -> Boundaries:
-    return Boundaries.of(text)
-
-
-def documents() -> dict[str, MarkdownDocument]:
-    """What can be looked at: the documents on the shelf, then those of the open store."""
-    found = {entry.origin: entry.document for entry in workspace.shelf().entries()}
-    store = workspace.current_store()
-    for origin in store.documents()["origin"].dropna():
-        found.setdefault(origin, None)
-    return found
+def page() -> None:
+    found = sources()
+    if not found:
+        st.info("There is nothing to chunk yet.", icon=":material/description:")
+        st.page_link("pages/documents.py", label="Add documents", icon=":material/arrow_forward:")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        origin = st.selectbox("Document", list(found), key="document", bind="query-params", persist_state="session")
+        model = st.selectbox(
+            "Counted and priced for", list(MODELS), key="chunk_model", persist_state="session", width=300,
+            help="Its token limit, speed and list price. Tokens are those of the built-in model's tokenizer.",
+        )  # fmt: skip
+    with workspace.page_errors():
+        tuned = tune(found[origin])
+    carry_text(tuned, key="chunk_text")
+    bench(tuned, MODELS[model], found)
 
 
 @st.fragment
-def tune() -> None:
-    found = documents()
-    origin = st.selectbox("Document", list(found), key="chunk_document", persist_state="session")
-    document = found[origin] or workspace.current_store().document(origin)
-    with st.container(horizontal=True):
-        size = st.slider("Target size (characters)", 100, 8000, 1600, 50, key="size", bind="query-params")
-        overlap = st.slider("Overlap (%)", 0, 90, 50, 5, key="overlap", bind="query-params")
-        levels = st.multiselect("Never across headings of level", [1, 2, 3, 4, 5, 6], key="levels", persist_state="session")
-    settings = ChunkSettings(target_size=size, target_overlap=overlap / 100, segment_by_heading_levels=tuple(levels))
-    st.session_state["chunk_settings"] = settings
+def bench(tuned: TunedDocument, cost: EmbeddingCost, found: dict[str, Source]) -> None:
+    sides = current_sides()
+    problem = st.session_state.pop("chunk_problem", None)
     with workspace.page_errors():
-        chunks = boundaries(document.text).chunk(settings)
-    figures(document, chunks)
-    chunk_text(chunks, version=json.dumps(settings.to_dict()), key="chunk_view")
-    histogram(chunks)
-    copy_as_python(
-        "from ragnar_core import markdown_chunk, read_as_markdown\n\n"
-        f"document = read_as_markdown({origin!r})\nchunks = {settings.as_python()}\nprint(chunks.table)\n"
+        reports = [tuned.report(settings, cost.token_limit) for settings in (sides.a, sides.b) if settings]
+    chunk_bench(
+        tuned,
+        sides.to_dict(),
+        [Side(report, cost) for report in reports],
+        key=BENCH,
+        on_wish=take_wish,
+        presets={name: settings.to_dict() for name, settings in PRESETS.items()},
+        difference=differing_cuts(*reports) if len(reports) == 2 else None,
+        problem=problem,
     )
+    use_for_build(sides)
+    st.subheader("Try it", anchor=False)
+    try_it(tuned, sides, reports)
+    whole_collection(found, sides.edited, cost)
+    copy_as_python(python_lines(tuned.document.origin or "document.md", sides))
 
 
-def figures(document: MarkdownDocument, chunks: Chunks) -> None:
-    lengths = chunks.table["end"] - chunks.table["start"]
-    total = len(document.text)
-    grid = st.grid(4, min_column_width=140)
-    grid.metric("Chunks", f"{len(chunks):,}", border=True)
-    grid.metric("Median length", f"{int(lengths.median()) if len(lengths) else 0:,}", border=True)
-    grid.metric("Longest", f"{int(lengths.max()) if len(lengths) else 0:,}", border=True)
-    grid.metric("Duplication", f"{lengths.sum() / total:.2f}×" if total else "–", border=True,
-                help="Characters in all chunks over characters in the document: what overlap costs.")  # fmt: skip
+def take_wish() -> None:
+    """A person changed a control in the browser."""
+    wish = (st.session_state.get(BENCH) or {}).get("wish")
+    if not wish:
+        return
+    try:
+        keep_sides(Sides.from_dict(wish))
+    except RagnarError as error:
+        st.session_state["chunk_problem"] = str(error)
+        keep_sides(replace(current_sides(), seq=int(wish.get("seq", 0))))
 
 
-def histogram(chunks: Chunks) -> None:
-    lengths = (chunks.table["end"] - chunks.table["start"]).to_numpy()
-    figure = go.Figure(go.Histogram(x=lengths, nbinsx=40, marker_color="#14b8a6"))
-    figure.update_layout(height=220, margin={"l": 0, "r": 0, "t": 8, "b": 0}, bargap=0.05,
-                         xaxis_title="chunk length (characters)", yaxis_title="chunks")  # fmt: skip
-    st.plotly_chart(figure, key="lengths", config={"displayModeBar": False})
+def use_for_build(sides: Sides) -> None:
+    """The settings that are edited become those of the Build page, when the person says so."""
+    name = f"Use {sides.edit.upper()} for Build" if sides.b else "Use for Build"
+    in_use = st.session_state.get("chunk_settings")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button(name, key="use_for_build", type="primary", icon=":material/check:", disabled=in_use == sides.edited):
+            st.session_state["chunk_settings"] = in_use = sides.edited
+            st.rerun()
+        if in_use == sides.edited:
+            st.page_link("pages/build.py", label="Build uses these settings. Go on to Build", icon=":material/arrow_forward:")
+        else:
+            st.caption(f"Build now uses {plain(described(in_use))}." if in_use else "Build now uses the app's own settings.")
 
 
-tune()
+def described(settings: ChunkSettings) -> str:
+    """Settings in a few words."""
+    size = "chunks of any size" if settings.target_size is None else f"{settings.target_size:,} {settings.unit}"
+    words = [size, f"{settings.target_overlap:.0%} overlap"]
+    if settings.segment_by_heading_levels:
+        words.append(f"cut at headings {', '.join(map(str, settings.segment_by_heading_levels))}")
+    if settings.strategy != "ragnar":
+        words.append(settings.strategy)
+    return ", ".join(words)
+
+
+# --- a query against this document --------------------------------------------------------------------------------
+
+
+def try_it(tuned: TunedDocument, sides: Sides, reports: list[ChunkReport]) -> None:
+    """One query, the best passages of A and of B. BM25 at once; vectors come in from a job."""
+    query = st.text_input(
+        "A question to this document", key="chunk_query", type="search", live="250ms", persist_state="session",
+        placeholder="Ask something that this document answers: the best passage moves with the sliders",
+    )  # fmt: skip
+    query = (query or "").strip()
+    if not query:
+        stop_embedding()
+        return
+    with workspace.page_errors():
+        indexes = [
+            chunking_try.live_index(tuned.id, json.dumps(settings.to_dict()), report.chunks)
+            for settings, report in zip(filter(None, (sides.a, sides.b)), reports, strict=True)
+        ]
+    problem = default_available()
+    if problem:
+        stop_embedding()
+    else:
+        embedding(tuned, indexes, query)
+    names = "ab"[: len(indexes)]
+    drawn = []
+    for name, index in zip(names, indexes, strict=True):
+        drawn.append(bm25_results(name, index, query))
+    for name, index in zip(names, indexes, strict=True):
+        drawn.append(vss_results(name, index, query, problem))
+    chunk_hits(drawn, document_id=tuned.id, columns=2, key="chunk_hits")
+
+
+def bm25_results(side: str, index: chunking_try.LiveIndex, query: str) -> Results:
+    empty = "No chunk holds a word of this query. BM25 matches words, not meanings."
+    return chunking_try.results(side, "BM25", "score, higher is better", index, index.bm25(query, TOP), query, empty)
+
+
+def vss_results(side: str, index: chunking_try.LiveIndex, query: str, problem: str | None) -> Results:
+    if problem:
+        return Results(side, "VSS", "", [], problem)
+    found = chunking_try.vss(index, query, TOP)
+    part = "" if found.known == found.total else f"{found.known:,} of {found.total:,} chunks · "
+    empty = "No chunk has a vector yet." if found.total else "This document has no chunks."
+    return chunking_try.results(side, "VSS", f"{part}cosine similarity", index, found.ranking, query, empty)
+
+
+def embedding(tuned: TunedDocument, indexes: list[chunking_try.LiveIndex], query: str) -> None:
+    """Start, show and stop the job that gives these chunks their vectors."""
+    missing = chunking_try.vector_cache().missing([text for index in indexes for text in index.texts])
+    key = f"try:{tuned.id}:{hash(tuple(text for index in indexes for text in index.texts))}"
+    running = [job for job in manager().active("try") if job.key == key]
+    stop_embedding(but=key)
+    if not missing:
+        return
+    if not running:
+        if len(missing) > EMBED_UNASKED:
+            seconds = len(missing) / 6
+            wait = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
+            label = f"Search by meaning too: embed {len(missing):,} chunks here (about {wait})"
+            if not st.button(label, key="chunk_embed", icon=":material/hub:"):
+                return
+        st.session_state["try_job"] = key
+        title = f"Embedding {len(missing):,} chunks"
+        manager().start("try", title, key, lambda job: chunking_try.embed_missing(job, indexes, query))
+    progress(key)
+
+
+def stop_embedding(but: str | None = None) -> None:
+    """Cancel this session's job when its chunks are no longer the ones on the page."""
+    key = st.session_state.get("try_job")
+    if key and key != but:
+        for job in manager().active("try"):
+            if job.key == key:
+                job.cancel.set()
+        st.session_state["try_job"] = None
+
+
+@st.fragment(run_every=1.0)
+def progress(key: str) -> None:
+    jobs = [job for job in manager().jobs("try") if job.key == key]
+    if not jobs or not jobs[0].active:
+        st.rerun()
+    job_progress(jobs[0], key="chunk_try_job")
+
+
+# --- all documents --------------------------------------------------------------------------------------------------
+
+
+def whole_collection(found: dict[str, Source], settings: ChunkSettings, cost: EmbeddingCost) -> None:
+    """The same settings for every document, one row each."""
+    with st.expander(f"All {len(found):,} documents with these settings", icon=":material/table_rows:"):
+        if not st.toggle("Chunk them all", key="chunk_all", help="Tokens are counted too; this can take some seconds."):
+            st.caption("Chunks, tokens, broken tables and cost of the whole collection, before you build it.")
+            return
+        rows = collection(tuple(found.values()), settings, cost)
+        table = pd.DataFrame(rows)
+        tokens = int(table["Tokens"].sum()) if len(table) else 0
+        seconds = cost.seconds(tokens)
+        time = "" if seconds is None else f", about {seconds / 60:.1f} min of embedding"
+        price = f", ${cost.dollars(tokens):.2f}" if cost.dollars_per_million else ""
+        st.markdown(f"**{table['Chunks'].sum():,} chunks, {tokens:,} tokens**{time}{price}")
+        st.dataframe(
+            table, hide_index=True, key="chunk_collection",
+            column_config={
+                "Duplication": st.column_config.NumberColumn(format="%.2f×"),
+                "Inside a sentence": st.column_config.NumberColumn(format="percent", help="Cuts at a word or a character"),
+            },
+        )  # fmt: skip
+
+
+@st.cache_data(max_entries=8, show_spinner="Chunking all documents …")
+def collection(all_sources: tuple[Source, ...], settings: ChunkSettings, cost: EmbeddingCost) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for source in all_sources:
+        report = tune(source).report(settings, cost.token_limit)
+        rows.append(
+            {
+                "Document": source.origin,
+                "Characters": len(report.chunks.document),
+                "Chunks": len(report.chunks),
+                "Tokens": report.tokens_total,
+                "Too long": len(report.too_long),
+                "Duplication": report.duplication,
+                "Inside a sentence": report.inside_sentence,
+                "Broken tables": len(report.broken("table")),
+                "Broken code": len(report.broken("code")),
+            }
+        )
+    return rows
+
+
+def python_lines(origin: str, sides: Sides) -> str:
+    names = ["markdown_chunk", "read_as_markdown"]
+    tokens = any(settings and settings.unit == "tokens" for settings in (sides.a, sides.b))
+    lines = [f"document = read_as_markdown({origin!r})"]
+    if tokens:
+        names.insert(0, "embed_default")
+        lines.append("embedder = embed_default()")
+    lines.append(f"chunks = {sides.a.as_python()}")
+    if sides.b:
+        lines.append(f"others = {sides.b.as_python()}")
+    lines.append("print(chunks.table)")
+    return f"from ragnar_core import {', '.join(names)}\n\n" + "\n".join(lines) + "\n"
+
+
+page()
