@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.shared import chunking_try, workspace
-from pages.shared.chunking_documents import Source, TunedDocument, sources, token_counter, tune
+from pages.shared.chunking_documents import Source, TunedDocument, sources, tune
 from pages.shared.chunking_state import MODELS, PRESETS, Sides, current_sides, keep_sides
 from pages.shared.components.chunk_hits import Results, chunk_hits
 from pages.shared.components.chunk_text import Side, carry_text, chunk_bench
@@ -33,7 +33,9 @@ def page() -> None:
         st.page_link("pages/documents.py", label="Add documents", icon=":material/arrow_forward:")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        origin = st.selectbox("Document", list(found), key="document", bind="query-params", persist_state="session")
+        origin = st.selectbox(
+            "Document", list(found), key="document", bind="query-params", persist_state="session"
+        )
         model = st.selectbox(
             "Counted and priced for", list(MODELS), key="chunk_model", persist_state="session", width=300,
             help="Its token limit, speed and list price. Tokens are those of the built-in model's tokenizer.",
@@ -84,18 +86,34 @@ def use_for_build(sides: Sides) -> None:
     name = f"Use {sides.edit.upper()} for Build" if sides.b else "Use for Build"
     in_use = st.session_state.get("chunk_settings")
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button(name, key="use_for_build", type="primary", icon=":material/check:", disabled=in_use == sides.edited):
+        if st.button(
+            name,
+            key="use_for_build",
+            type="primary",
+            icon=":material/check:",
+            disabled=in_use == sides.edited,
+        ):
             st.session_state["chunk_settings"] = in_use = sides.edited
             st.rerun()
         if in_use == sides.edited:
-            st.page_link("pages/build.py", label="Build uses these settings. Go on to Build", icon=":material/arrow_forward:")
+            st.page_link(
+                "pages/build.py",
+                label="Build uses these settings. Go on to Build",
+                icon=":material/arrow_forward:",
+            )
         else:
-            st.caption(f"Build now uses {plain(described(in_use))}." if in_use else "Build now uses the app's own settings.")
+            st.caption(
+                f"Build now uses {plain(described(in_use))}."
+                if in_use
+                else "Build now uses the app's own settings."
+            )
 
 
 def described(settings: ChunkSettings) -> str:
     """Settings in a few words."""
-    size = "chunks of any size" if settings.target_size is None else f"{settings.target_size:,} {settings.unit}"
+    size = (
+        "chunks of any size" if settings.target_size is None else f"{settings.target_size:,} {settings.unit}"
+    )
     words = [size, f"{settings.target_overlap:.0%} overlap"]
     if settings.segment_by_heading_levels:
         words.append(f"cut at headings {', '.join(map(str, settings.segment_by_heading_levels))}")
@@ -138,7 +156,9 @@ def try_it(tuned: TunedDocument, sides: Sides, reports: list[ChunkReport]) -> No
 
 def bm25_results(side: str, index: chunking_try.LiveIndex, query: str) -> Results:
     empty = "No chunk holds a word of this query. BM25 matches words, not meanings."
-    return chunking_try.results(side, "BM25", "score, higher is better", index, index.bm25(query, TOP), query, empty)
+    return chunking_try.results(
+        side, "BM25", "score, higher is better", index, index.bm25(query, TOP), query, empty
+    )
 
 
 def vss_results(side: str, index: chunking_try.LiveIndex, query: str, problem: str | None) -> Results:
@@ -195,7 +215,9 @@ def progress(key: str) -> None:
 def whole_collection(found: dict[str, Source], settings: ChunkSettings, cost: EmbeddingCost) -> None:
     """The same settings for every document, one row each."""
     with st.expander(f"All {len(found):,} documents with these settings", icon=":material/table_rows:"):
-        if not st.toggle("Chunk them all", key="chunk_all", help="Tokens are counted too; this can take some seconds."):
+        if not st.toggle(
+            "Chunk them all", key="chunk_all", help="Tokens are counted too; this can take some seconds."
+        ):
             st.caption("Chunks, tokens, broken tables and cost of the whole collection, before you build it.")
             return
         rows = collection(tuple(found.values()), settings, cost)
@@ -215,7 +237,9 @@ def whole_collection(found: dict[str, Source], settings: ChunkSettings, cost: Em
 
 
 @st.cache_data(max_entries=8, show_spinner="Chunking all documents …")
-def collection(all_sources: tuple[Source, ...], settings: ChunkSettings, cost: EmbeddingCost) -> list[dict[str, object]]:
+def collection(
+    all_sources: tuple[Source, ...], settings: ChunkSettings, cost: EmbeddingCost
+) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for source in all_sources:
         report = tune(source).report(settings, cost.token_limit)

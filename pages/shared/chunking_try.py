@@ -54,7 +54,9 @@ class VectorCache:
 
     def missing(self, texts: Sequence[str]) -> list[str]:
         with self._lock:
-            return [text for text in dict.fromkeys(texts) if text.strip() and _digest(text) not in self._vectors]
+            return [
+                text for text in dict.fromkeys(texts) if text.strip() and _digest(text) not in self._vectors
+            ]
 
     def put(self, texts: Sequence[str], vectors: np.ndarray) -> None:
         with self._lock:
@@ -112,7 +114,9 @@ def vss(index: LiveIndex, query: str, top_k: int) -> VectorRanking:
         return VectorRanking(Ranking(rows, np.zeros(0)), 0, len(index.texts))
     closeness = vectors @ query_vector(query)
     order = np.lexsort((rows, -closeness))[:top_k]
-    return VectorRanking(Ranking(rows[order], closeness[order].astype(np.float64)), len(rows), len(index.texts))
+    return VectorRanking(
+        Ranking(rows[order], closeness[order].astype(np.float64)), len(rows), len(index.texts)
+    )
 
 
 def embed_missing(job: Job, indexes: Sequence[LiveIndex], query: str) -> int:
@@ -133,7 +137,9 @@ def embed_missing(job: Job, indexes: Sequence[LiveIndex], query: str) -> int:
     return job.done
 
 
-def results(side: str, method: str, note: str, index: LiveIndex, ranking: Ranking, query: str, empty: str) -> Results:
+def results(
+    side: str, method: str, note: str, index: LiveIndex, ranking: Ranking, query: str, empty: str
+) -> Results:
     """A ranking as it is drawn."""
     terms = set(index.analyzer.tokens(query))
     chunks = index.chunks

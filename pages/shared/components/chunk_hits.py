@@ -41,4 +41,6 @@ class Results:
 
 def chunk_hits(results: list[Results], *, document_id: str, columns: int, key: str) -> None:
     """Draw the results in so many columns, in reading order."""
-    _component(key=key, data={"id": document_id, "columns": columns, "results": [asdict(one) for one in results]})
+    _component(
+        key=key, data={"id": document_id, "columns": columns, "results": [asdict(one) for one in results]}
+    )

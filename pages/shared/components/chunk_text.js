@@ -163,11 +163,13 @@ function commit(view) {
 
 // --- painting ---------------------------------------------------------------------------------------------------
 
-function paintAll(view) {
+function paintAll(view, textIsPainted = false) {
   const side = view.sides[view.edited];
   if (side && view.chosen >= side.starts.length) view.chosen = -1;
-  view.hovered = -1;
-  paintText(view);
+  if (!textIsPainted) {
+    view.hovered = -1;
+    paintText(view);
+  }
   paintFigures(view);
   paintLengths(view);
   paintKinds(view);
@@ -202,7 +204,10 @@ function showFacts(view) {
   map.setAttribute("aria-valuetext", facts.textContent);
 }
 
-const plainContext = (context) => context.split("\n").map((line) => line.replace(/^#+\s*/, "").trim()).filter(Boolean).join(" › ");
+function plainContext(context) {
+  const lines = context.split("\n").filter((line) => !/^[\s|:-]*$/.test(line));
+  return lines.map((line) => (line.startsWith("|") ? `table of ${line.split("|").map((cell) => cell.trim()).filter(Boolean).join(", ")}` : line.replace(/^#+\s*/, "").trim())).join(" › ");
+}
 
 // --- pointing and going -----------------------------------------------------------------------------------------
 
@@ -283,6 +288,8 @@ function point(view) {
   doc.onscroll = () => soon(view, "scroll", () => { paintText(view); paintStrip(view); });
 }
 
+const equal = (a, b) => a?.length === b?.length && a.every((one, i) => one === b[i]);
+
 // --- what the server says ---------------------------------------------------------------------------------------
 
 function hear(view, data) {
@@ -304,11 +311,13 @@ function hear(view, data) {
   const late = !first && !newText && data.wish.seq < view.wish.seq;
   if (!late) view.wish = structuredClone(data.wish);
   if (!late || !local(view)) {
+    const drawn = view.sides[view.edited], known = !newText && drawn?.live && equal(drawn.at, view.said[view.edited]?.at);
     view.sides = [...view.said];
     view.differ = data.differ?.map(unpacked);
     view.edited = view.wish.edit === "b" && view.sides.length > 1 ? 1 : 0;
     if (!late) showControls(view);
-    paintAll(view);
+    // Cut here already and the same: the text is painted, only the figures are new.
+    paintAll(view, known && !view.differ);
   }
   Object.assign(view.doc.dataset, { chunks: view.sides[view.edited]?.starts.length ?? 0, version: data.wish.seq, document: data.id });
   if (view.again) commit(view);

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ragnar_core.chunking.report import ChunkReport, CutDifference, EmbeddingCost
 from pages.shared.chunking_documents import TunedDocument, packed, token_counter
+from ragnar_core.chunking.report import ChunkReport, CutDifference, EmbeddingCost
 
 _HERE = Path(__file__).parent
 _carrier = st.components.v2.component(

@@ -2,7 +2,7 @@
 // out anew when a slider moves. Only what is near the visible part is painted, so length does not matter.
 const TINTS = ["#eab308", "#14b8a6", "#818cf8", "#f472b6"];
 const TONES = ["fair", "good", "good", "good", "poor", "good", "fair", "poor", "bad"];
-const LONGEST_BLOCK = 4000;
+const LONGEST_BLOCK = 3000;
 
 function unpacked(text) {
   const bytes = atob(text), out = [];
@@ -32,29 +32,26 @@ function readText(sent) {
   return sent;
 }
 
+// Blocks of some thousand characters that end at a line: few enough to lay out 1 MB quickly, and what is far out of
+// sight is not laid out at all.
 function layText(view, source) {
   const { text } = source, page = document.createDocumentFragment();
   Object.assign(view, { source, nodes: [], nodeStarts: [], chosen: -1, hovered: -1 });
-  const add = (from, to) => {
+  for (let from = 0; from < text.length;) {
+    let to = Math.min(text.length, from + LONGEST_BLOCK);
+    if (to < text.length) {
+      const near = text.slice(from, to);
+      to = from + (near.lastIndexOf("\n\n") + 2 > 2 ? near.lastIndexOf("\n\n") + 2 : near.lastIndexOf("\n") + 1 || near.lastIndexOf(" ") + 1 || LONGEST_BLOCK);
+      if (/[\uD800-\uDBFF]/.test(text[to - 1])) to--;
+    }
     const block = document.createElement("div"), node = document.createTextNode(text.slice(from, to));
+    const lines = node.data.split("\n").reduce((sum, line) => sum + Math.ceil((line.length || 1) / 58), -1);
+    block.style.containIntrinsicBlockSize = `auto ${Math.max(1, lines) * 22}px`;
     block.append(node);
     page.append(block);
     view.nodes.push(node);
     view.nodeStarts.push(from);
-  };
-  const ends = [...text.matchAll(/\n{2,}/g)].map((gap) => gap.index + gap[0].length);
-  if (ends.at(-1) !== text.length) ends.push(text.length);
-  let from = 0;
-  for (const end of ends) {
-    while (end - from > LONGEST_BLOCK) {
-      const near = text.slice(from, from + LONGEST_BLOCK);
-      let cut = near.lastIndexOf("\n") + 1 || near.lastIndexOf(" ") + 1 || LONGEST_BLOCK;
-      if (/[\uD800-\uDBFF]/.test(text[from + cut - 1])) cut--;
-      add(from, from + cut);
-      from += cut;
-    }
-    if (end > from) add(from, end);
-    from = end;
+    from = to;
   }
   view.body.replaceChildren(page);
   view.body.classList.toggle("empty", !text.length);
@@ -76,7 +73,7 @@ function stretch(view, from, to) {
 function visiblePart(view) {
   if (!view.nodes.length) return [0, 0];
   const frame = view.doc.getBoundingClientRect();
-  const first = blockAt(view, frame.top - frame.height), last = blockAt(view, frame.bottom + frame.height);
+  const first = blockAt(view, frame.top - frame.height / 2), last = blockAt(view, frame.bottom + frame.height / 2);
   const end = view.nodeStarts[last] + view.nodes[last].length;
   return [view.source.point(view.nodeStarts[first]), view.source.point(end)];
 }
@@ -92,8 +89,8 @@ function blockAt(view, y) {
 
 function paintText(view) {
   const side = view.sides[view.edited];
-  const tints = TINTS.map(() => new Highlight()), shared = new Highlight(), chosen = new Highlight();
-  chosen.priority = 2;
+  const tints = TINTS.map(() => new Highlight()), shared = new Highlight();
+  const chosen = TINTS.map(() => Object.assign(new Highlight(), { priority: 2 }));
   view.part = visiblePart(view);
   if (side && view.nodes.length) {
     const [from, to] = view.part, { starts, ends } = side;
@@ -104,11 +101,11 @@ function paintText(view) {
       }
     }
     const k = view.hovered >= 0 ? view.hovered : view.chosen;
-    if (k >= 0 && k < starts.length) chosen.add(stretch(view, starts[k], ends[k]));
+    if (k >= 0 && k < starts.length) chosen[k % 4].add(stretch(view, starts[k], ends[k]));
   }
   tints.forEach((tint, i) => CSS.highlights.set(`ragnar-chunk-${i}`, tint));
   CSS.highlights.set("ragnar-overlap", shared);
-  CSS.highlights.set("ragnar-chosen", chosen);
+  chosen.forEach((tint, i) => CSS.highlights.set(`ragnar-chosen-${i}`, tint));
   paintMarks(view);
 }
 
@@ -181,26 +178,29 @@ function paintStrip(view) {
   const foot = 10, each = (height - foot) / Math.max(1, sides.length);
   sides.forEach((side, which) => {
     const top = which * each + 3, lane = (each - 5) / 2, pale = sides.length > 1 && which !== view.edited;
-    let drawn = [-1, -1];
-    side.starts.forEach((start, k) => {
-      const x = start * scale, end = side.ends[k] * scale;
-      if (end < drawn[k % 2] + .4) return;
+    // One path a colour: thousands of bars cost four fills.
+    const bars = [...TINTS.map(() => new Path2D()), new Path2D()], drawn = [-1, -1];
+    const at = which === view.edited ? view.chosen : -1;
+    for (let k = 0; k < side.starts.length; k++) {
+      const x = side.starts[k] * scale, end = side.ends[k] * scale;
+      if (end < drawn[k % 2] + .5) continue;
       drawn[k % 2] = end;
-      const dim = view.chosen >= 0 && view.chosen !== k && which === view.edited;
-      pen.globalAlpha = pale ? .4 : dim ? .5 : .9;
-      pen.fillStyle = TINTS[k % 4];
       const y = top + (k % 2) * (lane + 1), w = Math.max(.7, end - x - (end - x > 3 ? 1 : 0));
-      pen.beginPath();
-      pen.roundRect(x, y, w, lane, Math.min(3, w / 2));
-      pen.fill();
-      if (k + 1 < side.starts.length && side.starts[k + 1] < side.ends[k]) {
-        const shared = side.starts[k + 1] * scale;
-        if (end - shared < 1) return;
-        pen.globalAlpha = .2;
-        pen.fillStyle = ink;
-        pen.fillRect(shared, y, end - shared - 1, lane);
-      }
-    });
+      if (w > 6) bars[k % 4].roundRect(x, y, w, lane, 3); else bars[k % 4].rect(x, y, w, lane);
+      const shared = k + 1 < side.starts.length ? side.starts[k + 1] * scale : end;
+      if (end - shared > 1.5) bars[4].rect(shared, y, end - shared - 1, lane);
+    }
+    pen.globalAlpha = pale ? .4 : at >= 0 ? .55 : .9;
+    TINTS.forEach((tint, i) => { pen.fillStyle = tint; pen.fill(bars[i]); });
+    pen.globalAlpha = pale ? .1 : .2;
+    pen.fillStyle = ink;
+    pen.fill(bars[4]);
+    if (at >= 0 && at < side.starts.length) {
+      const x = side.starts[at] * scale;
+      pen.globalAlpha = 1;
+      pen.fillStyle = TINTS[at % 4];
+      pen.fillRect(x, top + (at % 2) * (lane + 1), Math.max(2, (side.ends[at] - side.starts[at]) * scale - 1), lane);
+    }
     if (sides.length > 1) {
       pen.globalAlpha = 1;
       pen.fillStyle = ink;

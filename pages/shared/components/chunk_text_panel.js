@@ -11,7 +11,6 @@ const money = (x) => (x === 0 ? "none" : x < .01 ? "< 1 ¢" : `$${x.toFixed(2)}`
 
 function duration(seconds) {
   if (seconds === null) return "up to the service";
-  if (seconds < 1) return "< 1 s";
   if (seconds < 90) return `${Math.round(seconds)} s`;
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
@@ -64,7 +63,7 @@ function paintFigures(view) {
     ["Duplication", (s) => `${s.figures.duplication.toFixed(2)}×`, "Characters in all chunks over characters in the document"],
     ["Cuts inside a sentence", (s) => percent(s.figures.inside), "Cuts at a word, a character or in a table cell", (s) => s.figures.inside > .1],
     ["Tokens to embed", (s) => about(s, whole(s.figures.tokens)), "Context counted with each chunk"],
-    ["Time to embed", (s) => (s.figures.seconds === null ? duration(null) : `≈ ${duration(s.figures.seconds)}`)],
+    ["Time to embed", (s) => (s.figures.seconds === null ? duration(null) : s.figures.seconds < 1 ? "< 1 s" : `≈ ${duration(s.figures.seconds)}`)],
     ["Price", (s) => money(s.figures.dollars)],
   ];
   for (const [name, value, title, warn] of rows) {
@@ -93,8 +92,13 @@ function paintLengths(view) {
   const longest = Math.max(1, ...sides.map((side) => side.tokens.reduce((a, b) => Math.max(a, b), 0)));
   const top = nice(limit && limit < 2.5 * longest ? Math.max(longest, limit * 1.08) : longest);
   view.lengths.replaceChildren(...sides.map((side, which) => {
-    const drawing = document.createElementNS(SVG, "svg"), counts = new Int32Array(bins), height = sides.length > 1 ? 50 : 70;
-    for (const tokens of side.tokens) counts[Math.min(bins - 1, Math.floor(tokens / top * bins))]++;
+    const drawing = document.createElementNS(SVG, "svg"), height = sides.length > 1 ? 50 : 70;
+    const counts = new Int32Array(bins), beyond = new Int32Array(bins);
+    for (const tokens of side.tokens) {
+      const bin = Math.min(bins - 1, Math.floor(tokens / top * bins));
+      counts[bin]++;
+      if (limit && tokens > limit) beyond[bin]++;
+    }
     const most = Math.max(1, ...counts), add = (name, attributes, text) => {
       const made = document.createElementNS(SVG, name);
       for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -108,7 +112,7 @@ function paintLengths(view) {
     counts.forEach((count, i) => {
       if (!count) return;
       const tall = Math.max(2, count / most * height);
-      const over = limit && (i + .5) / bins * top > limit;
+      const over = 2 * beyond[i] > count;
       add("rect", { x: i * width / bins + .75, y: height - tall, width: width / bins - 1.5, height: tall, rx: 1.5, class: over ? "over" : "" });
     });
     add("line", { x1: 0, x2: width, y1: height + .5, y2: height + .5 });

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import base64
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from pages.shared.chunking_documents import TunedDocument, packed
+from pages.shared.chunking_state import Sides, sides_as_url, sides_from_url
+from pages.shared.chunking_try import LiveIndex, VectorCache, results
+from pages.shared.components.chunk_text import Side
+from ragnar_core import (
+    ChunkSettings,
+    FunctionEmbedder,
+    MarkdownDocument,
+    Shelf,
+    Store,
+    markdown_chunk,
+    retrieve_bm25,
+)
+from ragnar_core.chunking.report import EmbeddingCost
+from ragnar_core.store import Analyzer
+
+APP = Path(__file__).resolve().parents[2] / "app.py"
+TEXT = (
+    "# Harbour\n\nThe harbour opens at six. Boats wait outside.\n\n## Fees\n\nA berth costs twelve a night.\n"
+    * 8
+)
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The page with one document on the shelf, as app.py would run it."""
+    monkeypatch.setenv("RAGNAR_HOME", str(tmp_path))
+    st.cache_resource.clear()
+    Shelf(tmp_path / ".documents").add(MarkdownDocument(TEXT, origin="harbour.md"))
+
+    def start(settings: ChunkSettings | None = None, **query: str) -> AppTest:
+        test = AppTest.from_file(str(APP), default_timeout=60).run()
+        if settings:
+            test.session_state["chunk_settings"] = settings
+        test.switch_page("pages/chunking.py")
+        for name, value in query.items():
+            test.query_params[name] = value
+        return test.run()
+
+    yield start
+    st.cache_resource.clear()
+
+
+def python_line(test: AppTest) -> str:
+    return next(code.value for code in test.code if "markdown_chunk" in code.value)
+
+
+def test_size_and_overlap_come_from_the_url(app) -> None:
+    test = app(size="700", overlap="25")
+    assert not test.exception
+    assert "target_size=700, target_overlap=0.25" in python_line(test)
+    assert "others" not in python_line(test)
+
+
+def test_two_settings_come_from_the_url(app) -> None:
+    test = app(size="700", overlap="25", b_size="300", b_strategy="anchored")
+    lines = python_line(test).splitlines()
+    assert any(line.startswith("chunks = ") and "target_size=700" in line for line in lines)
+    assert any(
+        line.startswith("others = ") and "target_size=300" in line and "anchored" in line for line in lines
+    )
+
+
+def test_nonsense_in_the_url_leaves_the_defaults(app) -> None:
+    test = app(size="huge", overlap="250", strategy="random")
+    assert not test.exception
+    assert "markdown_chunk(document, table_context=True, keep_whole=True)" in python_line(test)
+
+
+def test_use_for_build_hands_the_settings_over(app) -> None:
+    test = app(size="450", overlap="10", levels="1-2")
+    assert "chunk_settings" not in test.session_state
+    test.button(key="use_for_build").click().run()
+    expected = ChunkSettings.workbench(target_size=450, target_overlap=0.1, segment_by_heading_levels=(1, 2))
+    assert test.session_state["chunk_settings"] == expected
+    assert test.button(key="use_for_build").disabled
+
+
+def test_the_page_starts_with_what_build_uses(app) -> None:
+    test = app(ChunkSettings(target_size=333))
+    assert "markdown_chunk(document, target_size=333)" in python_line(test)
+    assert test.button(key="use_for_build").disabled
+
+
+def test_tokens_as_unit_say_how_they_are_counted(app) -> None:
+    test = app(size="100", unit="tokens")
+    assert not test.exception
+    assert "embedder = embed_default()" in python_line(test)
+    assert "count_tokens=embedder.count_tokens" in python_line(test)
+
+
+def test_all_documents_are_counted_on_demand(app) -> None:
+    test = app(size="200", overlap="0")
+    assert not test.dataframe
+    test.toggle(key="chunk_all").set_value(True).run()
+    table = test.dataframe[0].value
+    row = table[table["Document"] == "harbour.md"].iloc[0]
+    expected = markdown_chunk(TEXT, **ChunkSettings.workbench(target_size=200, target_overlap=0).to_dict())
+    assert row["Chunks"] == len(expected)
+    assert row["Characters"] == len(expected.document)
+
+
+SETTINGS = [
+    ChunkSettings.workbench(),
+    ChunkSettings(),
+    ChunkSettings.workbench(target_size=None, max_snap_dist=0.0),
+    ChunkSettings.workbench(
+        target_size=123,
+        target_overlap=0.125,
+        max_snap_dist=77.0,
+        segment_by_heading_levels=(2, 3),
+        unit="tokens",
+    ),
+    ChunkSettings(context=False, strategy="anchored"),
+]
+
+
+@pytest.mark.parametrize("a", SETTINGS)
+@pytest.mark.parametrize("b", [None, *SETTINGS])
+def test_sides_survive_the_url(a: ChunkSettings, b: ChunkSettings | None) -> None:
+    assert sides_from_url(sides_as_url(Sides(a, b))) == Sides(a, b)
+
+
+def test_the_url_names_only_what_is_not_usual() -> None:
+    assert sides_as_url(Sides(ChunkSettings.workbench())) == {"size": "1600", "overlap": "50"}
+    changed = ChunkSettings.workbench(max_snap_dist=40, keep_whole=False)
+    assert sides_as_url(Sides(changed)) == {"size": "1600", "overlap": "50", "snap": "40", "whole": "0"}
+
+
+def test_sides_survive_the_browser() -> None:
+    sides = Sides(SETTINGS[0], SETTINGS[3], "b", 7)
+    assert Sides.from_dict(sides.to_dict()) == sides
+    assert sides.edited == SETTINGS[3]
+
+
+def test_packed_positions() -> None:
+    assert base64.b64decode(packed([0, 1, 255, 256, 766])) == bytes([0, 1, 254, 1, 255, 255, 0])
+    assert packed([]) == ""
+
+
+def test_a_side_on_its_way_to_the_browser() -> None:
+    tuned = TunedDocument(MarkdownDocument("abcdefghij" * 4))
+    settings = ChunkSettings(target_size=20, target_overlap=0, max_snap_dist=0)
+    side = Side(tuned.report(settings, None), EmbeddingCost("x", None, 10, 1.0)).to_dict()
+    assert (side["starts"], side["ends"], side["at"]) == (packed([0, 20]), packed([20, 40]), packed([20]))
+    assert base64.b64decode(side["kinds"]) == bytes([8])
+    assert (side["contexts"], side["context"], side["broken"]) == ([""], [0, 0], [])
+    assert side["figures"]["chunks"] == 2
+    assert side["figures"]["duplication"] == 1.0
+
+
+def test_positions_for_the_browser_mark_wide_and_joined_characters() -> None:
+    sent = TunedDocument(MarkdownDocument("a😀b 👨‍👩‍👧 e\u0301")).for_browser
+    assert sent["length"] == 12
+    assert sent["astral"] == packed([1, 4, 6, 8])
+    assert sent["joined"] == packed([5, 6, 7, 8, 11])
+    assert sent["suspicious"] == packed([5, 6, 7, 8, 11])
+
+
+def test_live_bm25_equals_the_store(tmp_path: Path) -> None:
+    chunks = markdown_chunk(MarkdownDocument(TEXT, origin="harbour.md"), target_size=120, target_overlap=0.25)
+    index = LiveIndex(chunks, Analyzer())
+    found = index.bm25("when does the harbour open, and what is a berth?", 5)
+
+    embed = FunctionEmbedder(lambda texts: np.ones((len(texts), 2), np.float32), dim=2, name="ones")
+    with Store.create(tmp_path / "s.duckdb", embed) as store:
+        store.insert(chunks)
+        expected = retrieve_bm25(store, "when does the harbour open, and what is a berth?", top_k=5)
+    assert chunks.starts[found.rows].tolist() == expected["start"].tolist()
+    assert found.values.tolist() == pytest.approx(expected["metric_value"].tolist(), abs=1e-12)
+
+
+def test_results_carry_the_passage_and_its_matches() -> None:
+    chunks = markdown_chunk("Boats 😀 wait.\n\nThe berths cost twelve.\n", target_size=16, target_overlap=0)
+    index = LiveIndex(chunks, Analyzer())
+    drawn = results("a", "BM25", "", index, index.bm25("berth", 3), "berth", "nothing")
+    (passage,) = drawn.passages
+    assert chunks.document.text[passage.at :].startswith("The berths")
+    assert [passage.text[a:b] for a, b in passage.marks] == ["berths"]
+    nothing = results("a", "BM25", "", index, index.bm25("zebra", 3), "zebra", "nothing")
+    assert (nothing.passages, nothing.empty) == ([], "nothing")
+
+
+def test_vector_cache_knows_what_is_missing() -> None:
+    cache = VectorCache()
+    assert cache.missing(["a", "b", "a", " "]) == ["a", "b"]
+    cache.put(["b"], np.array([[1, 2]], np.float32))
+    assert cache.missing(["a", "b"]) == ["a"]
+    rows, vectors = cache.known(["a", "b", "b"])
+    assert rows.tolist() == [1, 2]
+    assert vectors.tolist() == [[1, 2], [1, 2]]
+
+
+def test_vector_cache_is_safe_between_threads() -> None:
+    cache, wrong = VectorCache(), []
+
+    def work(name: str) -> None:
+        for i in range(200):
+            cache.put([f"{name}{i}"], np.full((1, 2), i, np.float32))
+            _, vectors = cache.known([f"{name}{i}"])
+            if vectors.tolist() != [[i, i]]:
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert cache.missing(["a0", "b199", "c7"]) == []
