@@ -17,7 +17,11 @@ from ragnar_core.chunking.snap import CUT_KINDS, Cuts
 from ragnar_core.chunking.units import CountTokens, Tokens
 
 INSIDE_SENTENCE = ("cell", "word", "character")
-"""Kinds of cuts that leave half a sentence, or half a row, on each side."""
+"""Kinds of cuts that always leave half a sentence, or half a row, on each side."""
+
+# What a line ends with when the next one starts something new, quotes and brackets after it aside.
+LINE_CLOSERS = ".!?…:;。！？：；"
+AFTER_CLOSERS = "\"'”’»)]*_`"
 
 CHARACTERS_A_TOKEN = 4
 
@@ -85,6 +89,8 @@ class ChunkReport:
         token_limit: tokens of a text that the model reads; None for any number.
         positions: int64 (m,), the distinct places inside the text where chunks start or end, ascending.
         kinds: uint8 (m,), what each place is, an index into `CUT_KINDS`.
+        inside: bool (m,), whether it is inside a sentence or a row: a cut at a word, a character or in a cell, or
+            at the end of a wrapped line that does not end a sentence.
         blocks: tables and blocks of code with a cut inside, in the order of the text.
     """
 
@@ -93,6 +99,7 @@ class ChunkReport:
     token_limit: int | None
     positions: IntArray
     kinds: NDArray[np.uint8]
+    inside: NDArray[np.bool_]
     blocks: tuple[CutBlock, ...]
 
     @cached_property
@@ -115,8 +122,7 @@ class ChunkReport:
     @property
     def inside_sentence(self) -> float:
         """Part of the cuts, 0 to 1, that fall inside a sentence or a row."""
-        inside = sum(self.counts.get(kind, 0) for kind in INSIDE_SENTENCE)
-        return inside / len(self.positions) if len(self.positions) else 0.0
+        return float(self.inside.mean()) if len(self.inside) else 0.0
 
     @property
     def too_long(self) -> IntArray:
@@ -168,7 +174,8 @@ def chunk_report(
         *_cut_blocks("code", boundaries.code, chunks, positions),
     ]
     blocks.sort(key=lambda block: block.start)
-    return ChunkReport(chunks, measured, token_limit, positions, kinds, tuple(blocks))
+    inside = _inside_sentence(boundaries, positions, kinds)
+    return ChunkReport(chunks, measured, token_limit, positions, kinds, inside, tuple(blocks))
 
 
 def used_cuts(chunks: Chunks, cuts: Cuts) -> tuple[IntArray, NDArray[np.uint8]]:
@@ -182,6 +189,37 @@ def used_cuts(chunks: Chunks, cuts: Cuts) -> tuple[IntArray, NDArray[np.uint8]]:
     order = np.lexsort((cuts.kind, cuts.position))
     at = np.searchsorted(cuts.position[order], positions, "left")
     return positions, cuts.kind[order][at]
+
+
+def _inside_sentence(
+    boundaries: Boundaries, positions: IntArray, kinds: NDArray[np.uint8]
+) -> NDArray[np.bool_]:
+    inside = np.isin(kinds, [CUT_KINDS.index(kind) for kind in INSIDE_SENTENCE])
+    lines = np.flatnonzero(kinds == CUT_KINDS.index("line"))
+    for blocks in (boundaries.tables, boundaries.code):
+        lines = lines[~_within(positions[lines], blocks)]
+    text = boundaries.document.text
+    inside[lines] = [_breaks_wrapped_line(text, at) for at in positions[lines].tolist()]
+    return inside
+
+
+def _within(positions: IntArray, ranges: IntArray) -> NDArray[np.bool_]:
+    """Which positions are inside one of the ascending ranges, their edges excluded."""
+    if not len(ranges):
+        return np.zeros(len(positions), np.bool_)
+    before = np.searchsorted(ranges[:, 0], positions, "left") - 1
+    within: NDArray[np.bool_] = (before >= 0) & (positions < ranges[np.maximum(before, 0), 1])
+    return within
+
+
+def _breaks_wrapped_line(text: str, at: int) -> bool:
+    """Whether the lines before and after a cut between lines belong to one sentence."""
+    before = text[max(at - 200, 0) : at]
+    line = before.rstrip()
+    if not line or before[len(line) :].count("\n") > 1 or text.startswith("\n\n", at):
+        return False
+    line = line.rstrip(AFTER_CLOSERS) or line
+    return line[-1] not in LINE_CLOSERS
 
 
 def _cut_blocks(kind: str, ranges: IntArray, chunks: Chunks, positions: IntArray) -> list[CutBlock]:

@@ -62,6 +62,19 @@ def test_cuts_are_named_by_what_they_snapped_to() -> None:
     assert inside.inside_sentence == 0.5
 
 
+def test_a_cut_between_the_lines_of_a_sentence_is_inside_it() -> None:
+    wrapped = "One long sentence that was\nwrapped in the middle of it.\nThe next one is\nhere as well.\n"
+    found = report(wrapped, target_size=27, target_overlap=0, max_snap_dist=3)
+    assert found.positions.tolist() == [27, 56]
+    assert found.inside.tolist() == [True, False]
+
+
+def test_a_cut_between_lines_of_code_or_items_is_not_inside_a_sentence() -> None:
+    found = report(CODE, target_size=64, target_overlap=0, max_snap_dist=3)
+    assert found.counts == {"line": 1}
+    assert found.inside_sentence == 0.0
+
+
 def test_a_table_that_no_chunk_holds_is_broken() -> None:
     text = f"Before.\n\n{TABLE}\nAfter.\n"
     found = report(text, target_size=100, target_overlap=0, max_snap_dist=0)

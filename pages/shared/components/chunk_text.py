@@ -60,6 +60,7 @@ class Side:
             "ends": packed(report.chunks.ends),
             "at": packed(report.positions),
             "kinds": base64.b64encode(report.kinds.astype(np.uint8).tobytes()).decode(),
+            "inside": packed(report.positions[report.inside]),
             "tokens": base64.b64encode(report.tokens.astype("<i4").tobytes()).decode(),
             "contexts": contexts,
             "context": [number[context] for context in report.chunks.contexts],

@@ -3,7 +3,6 @@
 const SVG = "http://www.w3.org/2000/svg";
 const KIND_NAMES = { edge: "edge", heading: "heading", paragraph: "paragraph", row: "table row", cell: "table cell",
   sentence: "sentence", line: "line", word: "word", character: "character" };
-const INSIDE = ["cell", "word", "character"];
 
 const whole = (x) => Math.round(x).toLocaleString("en");
 const percent = (x) => `${x > 0 && x < .01 ? "<1" : Math.round(100 * x)} %`;
@@ -26,6 +25,7 @@ function readSide(sent) {
   const bytes = rawBytes(sent.tokens);
   return {
     ...sent, starts: unpacked(sent.starts), ends: unpacked(sent.ends), at: unpacked(sent.at), kinds: rawBytes(sent.kinds),
+    inside: unpacked(sent.inside),
     tokens: new Int32Array(bytes.buffer, 0, bytes.length / 4),
   };
 }
@@ -43,12 +43,11 @@ function liveSide(cut, base, length) {
     total += ends[k] - starts[k];
     tokens[k] = Math.round((ends[k] - starts[k]) * ratio);
   }
-  const inside = cut.kinds.reduce((sum, kind) => sum + INSIDE.includes(CUT_KINDS[kind]), 0);
   const grown = before ? total / before : 1, { seconds, dollars } = base.figures;
   return {
-    starts, ends, at: cut.at, kinds: cut.kinds, tokens, live: true, contexts: [], context: [], tooLong: [], broken: base.broken,
+    starts, ends, at: cut.at, kinds: cut.kinds, inside: cut.inside, tokens, live: true, contexts: [], context: [], tooLong: [], broken: base.broken,
     figures: {
-      chunks: count, duplication: length ? total / length : 0, inside: cut.at.length ? inside / cut.at.length : 0,
+      chunks: count, duplication: length ? total / length : 0, inside: cut.at.length ? cut.inside.length / cut.at.length : 0,
       tokens: total * ratio, seconds: seconds === null ? null : seconds * grown, dollars: dollars * grown,
     },
   };
@@ -61,7 +60,7 @@ function paintFigures(view) {
     ["Chunks", (s) => whole(s.figures.chunks)],
     ["Median length", (s) => whole(median(s.starts.map((start, k) => s.ends[k] - start)))],
     ["Duplication", (s) => `${s.figures.duplication.toFixed(2)}×`, "Characters in all chunks over characters in the document"],
-    ["Cuts inside a sentence", (s) => percent(s.figures.inside), "Cuts at a word, a character or in a table cell", (s) => s.figures.inside > .1],
+    ["Cuts inside a sentence", (s) => percent(s.figures.inside), "Cuts at a word, a character, in a table cell or between the wrapped lines of a sentence", (s) => s.figures.inside > .1],
     ["Tokens to embed", (s) => about(s, whole(s.figures.tokens)), "Context counted with each chunk"],
     ["Time to embed", (s) => (s.figures.seconds === null ? duration(null) : s.figures.seconds < 1 ? "< 1 s" : `≈ ${duration(s.figures.seconds)}`)],
     ["Price", (s) => money(s.figures.dollars)],
@@ -169,7 +168,7 @@ function paintLinks(view, go) {
     if (side.tooLong.length) found.push([`${count(side.tooLong.length, "chunk", "chunks")} longer than the model reads`, side.tooLong.map((k) => side.starts[k]), side.tooLong.map((k) => `${k + 1}`)]);
     if (tables.length) found.push([`${count(tables.length, "table", "tables")} that no chunk holds whole`, tables.map((b) => b[1])]);
     if (code.length) found.push([`${count(code.length, "block of code", "blocks of code")} that no chunk holds whole`, code.map((b) => b[1])]);
-    const inside = [...side.at].filter((_, i) => INSIDE.includes(CUT_KINDS[side.kinds[i]]));
+    const inside = [...side.inside];
     if (inside.length) found.push([`${count(inside.length, "cut", "cuts")} inside a sentence`, inside]);
     if (view.differ) {
       const [a, b] = view.differ, places = [...a, ...b].sort((x, y) => x - y);

@@ -71,6 +71,9 @@ function snapCuts(wanted, reach, text, settings) {
       if (at >= 0) kind[i] = CUT_KINDS.indexOf(name);
     }
     if (at < 0) { at = here; kind[i] = CUT_KINDS.indexOf("character"); }
+    if (kind[i] === CUT_KINDS.indexOf("sentence") && text.lineEnds[lowerBound(text.lineEnds, at - 1)] === at - 1) {
+      kind[i] = CUT_KINDS.indexOf("line");
+    }
     farthest = position[i] = Math.max(farthest, at);
   }
   return { wanted, position, kind };
@@ -132,8 +135,18 @@ function usedCuts(ranges, cuts, length) {
   return { at, kinds };
 }
 
+// Whether a cut is inside a sentence or a row, as ragnar_core/chunking/report.py has it.
+function isInsideSentence(text, at, kind) {
+  const name = CUT_KINDS[kind];
+  if (name !== "line") return name === "cell" || name === "word" || name === "character";
+  if (isInside(text.tables, at) || isInside(text.code, at)) return false;
+  const unit = text.unit(at), before = text.text.slice(text.unit(Math.max(at - 200, 0)), unit), line = before.trimEnd();
+  if (!line || before.slice(line.length).split("\n").length > 2 || text.text.startsWith("\n\n", unit)) return false;
+  return !/[.!?…:;。！？：；]["'”’»)\]*_`]*$/.test(line);
+}
+
 function cutHere(text, settings) {
-  if (!text.length) return { ranges: new Int32Array(0), at: new Int32Array(0), kinds: new Uint8Array(0) };
+  if (!text.length) return { ranges: new Int32Array(0), at: new Int32Array(0), kinds: new Uint8Array(0), inside: [] };
   const levels = new Set(settings.segment_by_heading_levels.filter((level) => level > 0));
   const borders = new Set([0]);
   for (let i = 0; i < text.headings.length; i++) if (levels.has(text.headingLevels[i])) borders.add(text.headings[i]);
@@ -145,5 +158,6 @@ function cutHere(text, settings) {
   const cuts = snapCuts(wanted, reach, text, settings);
   if (text.joined.length && (settings.keep_whole || reach >= LONGEST_USUAL_CLUSTER)) betweenGraphemes(cuts, text, size);
   const ranges = pairCuts(pairs, cuts);
-  return { ranges, ...usedCuts(ranges, cuts, text.length) };
+  const { at, kinds } = usedCuts(ranges, cuts, text.length);
+  return { ranges, at, kinds, inside: at.filter((one, i) => isInsideSentence(text, one, kinds[i])) };
 }
