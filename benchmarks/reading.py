@@ -22,35 +22,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 WORDS = [
-    "store",
-    "passage",
-    "chunk",
-    "heading",
-    "retrieval",
-    "vector",
-    "index",
-    "overlap",
-    "document",
-    "reading",
-    "table",
-    "column",
-    "page",
-    "market",
-    "report",
-    "quarter",
-    "result",
-    "measure",
-    "sample",
-    "river",
-    "mountain",
-    "garden",
-    "window",
-    "music",
-    "letter",
-    "number",
-    "question",
-    "answer",
-]
+    "store", "passage", "chunk", "heading", "retrieval", "vector", "index", "overlap", "document", "reading",
+    "table", "column", "page", "market", "report", "quarter", "result", "measure", "sample", "river", "mountain",
+    "garden", "window", "music", "letter", "number", "question", "answer",
+]  # fmt: skip
 SHARES = {"html": 30, "md": 14, "txt": 10, "csv": 10, "json": 4, "docx": 10, "xlsx": 8, "pptx": 4, "pdf": 10}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
@@ -12,6 +13,9 @@ from ragnar_core.documents.limits import MEGABYTE, Limits, megabytes
 from ragnar_core.documents.read import Reading, Source, with_title
 from ragnar_core.errors import DocumentError
 
+UNPACKING_ERRORS = (
+    zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error,
+)  # fmt: skip
 NOT_READ_AT_ALL = (".DS_Store", "Thumbs.db")
 
 
@@ -34,7 +38,7 @@ def check_bounds(source: Source, what: str) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
             entries = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except UNPACKING_ERRORS as error:
         raise DocumentError(
             f"{source.origin} is damaged or no {what} file: {error}. Save it again, or try another copy."
         ) from None
@@ -85,7 +89,7 @@ def read_zip(source: Source, budget: Budget | None = None) -> Reading:
     notes: list[str] = []
     try:
         archive = zipfile.ZipFile(io.BytesIO(source.data))
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except UNPACKING_ERRORS as error:
         raise DocumentError(f"{source.origin} is a damaged ZIP file: {error}.") from None
     with archive:
         for entry in archive.infolist():
@@ -126,7 +130,7 @@ def _entry_markdown(
     budget.unpacked -= entry.file_size
     try:
         data = archive.read(entry)
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+    except UNPACKING_ERRORS as error:
         raise DocumentError(f"{name} is damaged: {error}.") from None
     inner = replace(
         source,

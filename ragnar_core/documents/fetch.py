@@ -21,6 +21,7 @@ from ragnar_core.documents.urls import canonical, resolve
 from ragnar_core.errors import CrawlError
 
 USER_AGENT = "ragnar-workbench/0.1 (reads pages for one person's search store)"
+SHORT_BODY = 20_000
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -183,11 +184,13 @@ class Fetcher:
             with self._answer(method, url, headers) as response:
                 location: str | None = response.headers.get("location")
                 if response.status_code in REDIRECTS and location:
+                    _drain(response)
                     return location
                 lower = {name.lower(): value for name, value in response.headers.items()}
                 if response.status_code == 304:
                     return Page(url, requested, 304, lower, None)
                 if not 200 <= response.status_code < 300:
+                    _drain(response)
                     raise _status_error(url, response)
                 page = Page(url, requested, response.status_code, lower, None)
                 if method == "HEAD" or (wanted is not None and not wanted(page.content_type, url)):
@@ -247,6 +250,14 @@ class Fetcher:
             if self._cancel is not None and self._cancel.is_set():
                 raise FetchError(url, "cancelled", temporary=True)
         return bytes(body)
+
+
+def _drain(response: httpx.Response) -> None:
+    """Read a short body that nobody wants: the connection can then serve the next request."""
+    stated = response.headers.get("content-length", "")
+    if stated.isdigit() and int(stated) <= SHORT_BODY:
+        for _ in response.iter_raw():
+            pass
 
 
 def _unpacker(encoding: str, limit: int) -> Callable[[bytes, int], bytes]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import logging
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from ragnar_core.documents.limits import megabytes
 from ragnar_core.documents.read import Reading, Source
 from ragnar_core.documents.readers import markitdown_converter
 from ragnar_core.errors import DocumentError
@@ -16,6 +18,9 @@ from ragnar_core.errors import DocumentError
 PAGE_END = "\f"  # becomes a rule between pages
 EDGE_LINES = 2  # how many lines at the top and bottom of a page may be a running header or footer
 CATALOG = re.compile(rb"(\d+)\s+0\s+obj\s*<<(?:(?!endobj).){0,500}?/Type\s*/Catalog", re.S)
+PACKED_STREAM = re.compile(rb"/Fl(?:ateDecode)?\b(?:(?!endobj|stream).){0,400}?\bstream\r?\n", re.S)
+IMAGE = re.compile(rb"/Subtype\s*/Image")
+STREAM_CHUNK = 65_536
 HYPHEN = re.compile(r"([^\W\d_])[-\u00ad]\n[ \t]*([a-zà-öø-ÿα-ωа-я])")
 
 
@@ -27,6 +32,7 @@ def read_pdf(source: Source) -> Reading:
     """
     options = source.options
     notes: list[str] = []
+    check_streams(source)
     pages = _pages(source, notes)
     empty = tuple(number for number, text in enumerate(pages, 1) if not text.strip())
     if options.ocr is not None and empty:
@@ -41,6 +47,53 @@ def read_pdf(source: Source) -> Reading:
     return Reading(
         markdown, "markitdown (pdf)", pages=len(pages), pages_without_text=empty, notes=tuple(notes)
     )
+
+
+def check_streams(source: Source) -> None:
+    """Refuse a PDF whose packed parts unpack to too much: the parser would unpack them without a bound.
+
+    Pictures are left out, they are not unpacked when text is read.
+
+    Raises:
+        DocumentError: one part is over `limits.entry_bytes`, all of them over `limits.unpacked_bytes`, or a part
+            is packed twice over.
+    """
+    limits = source.options.limits
+    data = source.data
+    total = 0
+    for found in PACKED_STREAM.finditer(data):
+        if IMAGE.search(found[0]):
+            continue
+        if found[0].count(b"FlateDecode") > 1:
+            raise DocumentError(
+                f"{source.origin} is not read: a part of it is packed twice over, as bombs are."
+            )
+        end = data.find(b"endstream", found.end())
+        size = _unpacked_size(data, found.end(), len(data) if end < 0 else end, limits.entry_bytes)
+        total += size
+        if size > limits.entry_bytes or total > limits.unpacked_bytes:
+            name = "entry_bytes" if size > limits.entry_bytes else "unpacked_bytes"
+            most = megabytes(getattr(limits, name))
+            raise DocumentError(
+                f"{source.origin} is not read: it unpacks to more than {most} (limits.{name})."
+            )
+
+
+def _unpacked_size(data: bytes, start: int, end: int, most: int) -> int:
+    engine, size = zlib.decompressobj(), 0
+    try:
+        for position in range(start, end, STREAM_CHUNK):
+            piece = data[position : min(end, position + STREAM_CHUNK)]
+            while piece:
+                size += len(engine.decompress(piece, 16 * STREAM_CHUNK))
+                piece = engine.unconsumed_tail
+                if size > most:
+                    return size
+            if engine.eof:
+                break
+    except zlib.error:
+        pass  # damage is the parser's to tell
+    return size
 
 
 def pdf_pages(source: Source) -> list[str]:

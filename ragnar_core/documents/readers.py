@@ -16,9 +16,10 @@ from ragnar_core.documents.html import html_converter, html_to_markdown
 from ragnar_core.documents.read import Reading, Source
 from ragnar_core.documents.sniff import OLD_OFFICE, extension, kind_of
 from ragnar_core.documents.tables import csv_to_markdown
-from ragnar_core.errors import DocumentError
+from ragnar_core.errors import DocumentError, RagnarError
 
 PAGE_ENDS = re.compile(r"[ \t\r\n]*\f[ \t\r\n\f]*")
+NAMES = {"docx": "Word", "pptx": "PowerPoint", "xlsx": "Excel", "xls": "Excel", "msg": "Outlook"}
 MINIFIED_LINE = 2_000  # characters; a JSON line longer than that is set out anew
 
 
@@ -37,7 +38,12 @@ def read_source(source: Source) -> Reading:
     reader = READERS.get(kind)
     if reader is None:
         raise DocumentError(_no_reader(source, kind))
-    reading = reader(replace(source, kind=kind))
+    try:
+        reading = reader(replace(source, kind=kind))
+    except RagnarError:
+        raise
+    except Exception as error:  # the parsers of damaged files fail in ways that no list of exceptions covers
+        raise damaged(source, NAMES.get(kind, kind), f"{type(error).__name__}: {error}") from error
     # A form feed is a page's end. None is left at the start: a rule there would open a front matter.
     markdown = PAGE_ENDS.sub(_rules, reading.markdown.strip("\n\f"))
     return replace(reading, markdown=markdown)

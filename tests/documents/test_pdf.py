@@ -104,6 +104,29 @@ def test_running_lines_and_hyphens_can_be_cleared(make: ModuleType) -> None:
     assert "\f" not in plain
 
 
+def bomb(packed: bytes, filters: bytes) -> bytes:
+    head = b"<< /Filter " + filters + b" /Length " + str(len(packed)).encode() + b" >>"
+    parts = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R >>",
+        head + b"\nstream\n" + packed + b"\nendstream",
+    ]
+    body = b"".join(b"%d 0 obj\n%s\nendobj\n" % item for item in enumerate(parts, 1))
+    return b"%PDF-1.4\n" + body + b"trailer << /Root 1 0 R >>\n%%EOF"
+
+
+def test_packed_bombs_are_refused() -> None:
+    import zlib
+
+    once = zlib.compress(bytes(150_000_000), 9)
+    with pytest.raises(DocumentError, match=r"it unpacks to more than 100 MB \(limits\.entry_bytes\)"):
+        read_bytes(bomb(once, b"/FlateDecode"), "x.pdf")
+    with pytest.raises(DocumentError, match="packed twice over"):
+        read_bytes(bomb(zlib.compress(once), b"[/FlateDecode /FlateDecode]"), "x.pdf")
+    assert read_bytes(bomb(zlib.compress(b"BT ET"), b"/FlateDecode"), "x.pdf").text == ""
+
+
 def test_progress_cancel_and_page_limit(make: ModuleType) -> None:
     data = make.pdf([[f"Page {n}"] for n in range(6)])
     told: list[tuple[int, int]] = []
@@ -125,7 +148,7 @@ def test_reading_the_same_large_file_again_does_not_add_memory(make: ModuleType)
     import gc
     import resource
 
-    data = make.pdf([["A line of quite ordinary words on a page."] * 50 for _ in range(40)])
+    data = make.pdf([["A line of quite ordinary words on a page."] * 50 for _ in range(12)])
     read_bytes(data, "x.pdf")
     gc.collect()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
