@@ -113,7 +113,7 @@ function explained(part, opened, wish) {
     const button = make("button", "small", "Which sentences are nearest?");
     button.type = "button";
     button.dataset.key = "sentences";
-    button.onclick = () => { button.disabled = true; button.textContent = "Embedding the sentences …"; wish(); };
+    button.onclick = () => { button.textContent = "Embedding the sentences …"; wish(); };
     box.append(button);
   }
   return box;
@@ -214,7 +214,8 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
 
   const draw = () => {
     const focused = root.activeElement?.dataset?.key;
-    const before = new Map([...board.querySelectorAll(".hit")].map((n) => [n.dataset.card, n.getBoundingClientRect().top]));
+    const before = new Map([...board.querySelectorAll(".hit")]
+      .filter((node) => node.offsetWidth).map((node) => [node.dataset.card, node.getBoundingClientRect().top]));
     const parts = [];
     columns.forEach((column, c) => {
       const col = make("section", "col");
@@ -240,7 +241,8 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     board.replaceChildren(...parts, svg);
     board.classList.toggle("three", columns.length > 2);
     tabs.replaceChildren(...(columns.length < 2 ? [] : columns.map(tab)));
-    if (focused) root.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    const at = (key) => root.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    if (focused) (at(focused) || (state.open && at(state.open)))?.focus({ preventScroll: true });
     move(before);
   };
 
@@ -259,6 +261,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     if (calm.matches || !before.size) return;
     let moved = false;
     for (const node of board.querySelectorAll(".hit")) {
+      if (!node.offsetWidth) continue;
       const was = before.get(node.dataset.card);
       const dy = was === undefined ? 0 : was - node.getBoundingClientRect().top;
       const from = was === undefined ? { opacity: 0.25 } : { transform: `translateY(${dy}px)` };
