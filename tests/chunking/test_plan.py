@@ -198,13 +198,11 @@ def test_anchored_chunks_respect_segments_and_repeated_text() -> None:
 
 def _long_text() -> str:
     random = np.random.default_rng(7)
-    words = np.array(
-        "the a tea water leaf cup boil wait pour green black warm pot kettle minute degree".split()
-    )
+    words = np.array(["the", "tea", "water", "leaf", "cup", "boil", "wait", "pour", "green", "warm", "pot"])
     parts = []
-    for section in range(200):
+    for section in range(60):
         parts.append(f"## Section {section}")
-        for _ in range(random.integers(1, 5)):
+        for _ in range(random.integers(4, 14)):
             sentences = [" ".join(random.choice(words, random.integers(5, 16))) for _ in range(8)]
             parts.append(" ".join(f"{sentence.capitalize()}." for sentence in sentences))
     return "\n\n".join(parts) + "\n"
