@@ -11,7 +11,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from pages.shared import map_lists, workspace
-from pages.shared.components.map_points import Overlay, map_points, packed
+from pages.shared.components.map_points import Overlay, map_overlay, map_points, packed
 from pages.shared.inspect_search import readable_store
 from pages.shared.jobs import job_progress
 from pages.shared.map_colours import (
@@ -52,8 +52,9 @@ def board(chart: StoreMap) -> None:
     left, right = st.columns([0.61, 0.39], gap="medium")
     with left:
         overlay = Overlay(star, hits.tolist(), state["map_picked"], state["map_front"], _hovered(chart))
-        map_points(_message(chart, layout, colouring), overlay, key="points", pick=_pick, hover=_hover)
+        map_points(_message(chart, layout, colouring), key="points", pick=_pick, hover=_hover)
         st.caption(_says(chart, layout))
+        map_overlay(overlay, key="overlay")
     with right:
         map_lists.draw(store, chart, query, hits, likeness, state["map_picked"])
         map_lists.passage(store, chart, state.get("map_front"))
@@ -63,12 +64,20 @@ def _controls() -> tuple[str, str, str]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         query = st.text_input("Query", key="star", type="search", live="300ms", bind="query-params",
                               placeholder="Place a query among the chunks …", label_visibility="collapsed")  # fmt: skip
-        options = [DOCUMENT, CLUSTER, SCORE, LENGTH, *store.extra_cols]
-        colour = st.selectbox("Colour by", options, key="colour", bind="query-params", width=170, label_visibility="collapsed",
-                              format_func=lambda name: f"Colour: {name}")  # fmt: skip
-        method = st.segmented_control("Layout", ["PCA", "UMAP"], default="PCA", required=True, key="layout", bind="query-params",
-                                      label_visibility="collapsed")  # fmt: skip
-    return (query or "").strip(), colour or DOCUMENT, method or "PCA"
+        colours = _colours()
+        colour = st.selectbox("Colour", list(colours), key="colour", bind="query-params", width=170,
+                              label_visibility="collapsed")  # fmt: skip
+        method = st.segmented_control("Layout", ["PCA", "UMAP"], default="PCA", required=True, key="layout",
+                                      bind="query-params", label_visibility="collapsed")  # fmt: skip
+    return (query or "").strip(), colours.get(colour, DOCUMENT), method or "PCA"
+
+
+def _colours() -> dict[str, str]:
+    """What the points can be coloured by, as the page says it and as it is called."""
+    own = {f"By {name.lower()}": name for name in (DOCUMENT, CLUSTER, SCORE, LENGTH)}
+    return own | {
+        f"By {name}" if f"By {name}" not in own else f"By column {name}": name for name in store.extra_cols
+    }
 
 
 def _background(chart: StoreMap, method: str) -> None:
@@ -166,12 +175,17 @@ def _tips(chart: StoreMap, rows: NDArray[np.int64]) -> dict[str, list[str]]:
 
 
 @st.cache_data(show_spinner=False, max_entries=4)
-def _all_tips(_chart: StoreMap, name: str) -> dict[str, list[str]]:
+def _all_tips(_chart: StoreMap, location: str, revision: int, name: str) -> dict[str, list[str]]:
     return _tips(_chart, np.arange(len(_chart)))
 
 
+def _at(chart: StoreMap) -> tuple[str, int, str]:
+    """What tells one state of a store from another."""
+    return str(store.location), store.revision, chart.file.name
+
+
 def _message(chart: StoreMap, layout: Layout, colouring: Colouring) -> bytes:
-    version = f"{chart.file.name} {layout.method} {colouring.title} {zlib.crc32(colouring.code.tobytes())}"
+    version = f"{_at(chart)} {layout.method} {colouring.title} {zlib.crc32(colouring.code.tobytes())}"
     head: dict[str, Any] = {
         "store": chart.file.name,
         "layout": layout.method,
@@ -181,7 +195,7 @@ def _message(chart: StoreMap, layout: Layout, colouring: Colouring) -> bytes:
         "counts": colouring.counts,
         "low": colouring.low,
         "high": colouring.high,
-        "texts": _all_tips(chart, chart.file.name) if len(chart) <= TEXTS else {},
+        "texts": _all_tips(chart, *_at(chart)) if len(chart) <= TEXTS else {},
     }
     return packed(head, layout.xy, colouring.code)
 
@@ -201,7 +215,7 @@ def _colouring(chart: StoreMap, colour: str, likeness: NDArray[np.float32] | Non
             ":material/progress_activity: Clusters come when every chunk is compared with its nearest."
         )
         colour = DOCUMENT
-    values = _column(store, str(store.location), store.revision, colour, chart.file.name, chart)
+    values = _column(store, *_at(chart), colour, chart)
     if colour == LENGTH:
         return by_scale("Length in characters", values)
     return attribute(colour, values) if colour != DOCUMENT else by_group(DOCUMENT, values)
@@ -214,7 +228,7 @@ def by_number(title: str, label: NDArray[np.int32], names: list[str]) -> Colouri
 
 @st.cache_data(show_spinner="Reading the chunks …", max_entries=8)
 def _column(
-    _store: Store, location: str, revision: int, colour: str, name: str, _chart: StoreMap
+    _store: Store, location: str, revision: int, name: str, colour: str, _chart: StoreMap
 ) -> pd.Series:
     """One value a point: origin, length in characters, or a further column of the store."""
     layout, column = _store.layout, '"' + colour.replace('"', '""') + '"'

@@ -176,4 +176,4 @@ def _model(store: Store) -> str:
 
 
 def _missing(value: Any) -> bool:
-    return value is None or (np.isscalar(value) and bool(pd.isna(value)))
+    return value is None or value is pd.NA or (np.isscalar(value) and bool(pd.isna(value)))

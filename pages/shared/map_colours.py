@@ -68,6 +68,6 @@ def attribute(title: str, values: pd.Series) -> Colouring:
 
 
 def _name(value: Any) -> str:
-    if value is None or (np.isscalar(value) and bool(pd.isna(value))):
+    if value is None or value is pd.NA or (np.isscalar(value) and bool(pd.isna(value))):
         return "no value"
     return str(value)[:80]

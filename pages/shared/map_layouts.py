@@ -117,6 +117,8 @@ class _Maps:
                 while len(self._maps) > KEPT:
                     self._maps.popitem(last=False)
             self._maps.move_to_end(key)
+            # A store that was closed and opened again is another handle on the same revision.
+            self._maps[key].store = store
             return self._maps[key]
 
 

@@ -32,8 +32,11 @@ def draw(
     picked: list[int],
 ) -> None:
     """Draw the chosen list. A row of it puts its chunk in front on the map."""
-    kind = st.segmented_control("List", LISTS, default=LISTS[0], required=True, key="list", bind="query-params",
-                                label_visibility="collapsed")  # fmt: skip
+    if "list" not in st.session_state and "list" not in st.query_params:
+        st.session_state["list"] = LISTS[0]
+    kind = st.segmented_control(
+        "List", LISTS, required=True, key="list", bind="query-params", label_visibility="collapsed"
+    )
     if kind == "Hits":
         empty = "Type a query: its nearest chunks are listed here and marked on the map."
         notes = [f"{value:.3f}" for value in likeness]
@@ -74,7 +77,7 @@ def passage(store: Store, chart: StoreMap, front: int | None) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{plain(row.origin or 'no origin')}** · chunk {row.chunk_id}")
-        if st.button("Inspect", icon=":material/search:", key="map_inspect"):
+        if st.button("Inspect", icon=":material/search:", key="map_inspect", type="tertiary"):
             st.session_state["inspect_chunk"] = chunk_id
             workspace.go("pages/inspect.py")
     if row.context:
@@ -125,8 +128,8 @@ def _duplicates(store: Store, chart: StoreMap, query: str) -> None:
             break
     chunks = sum(len(group.rows) for group in found)
     summary = f"{len(found):,} {'group' if len(found) == 1 else 'groups'}, {chunks:,} chunks" if found else ""
-    _list(store, chart, np.array(rows, np.int64), [""] * len(rows), query, summary,
-          "No two chunks are as similar as that. Chunks that overlap in their document do not count.", groups=headings)  # fmt: skip
+    empty = "No two chunks are as similar as that. Chunks that overlap in their document do not count."
+    _list(store, chart, np.array(rows, np.int64), [""] * len(rows), query, summary, empty, groups=headings)
 
 
 def _outliers(store: Store, chart: StoreMap, query: str) -> None:
@@ -155,7 +158,8 @@ def _places(_store: Store, location: str, revision: int) -> tuple[Any, Any, Any,
     if layout.version == 1:
         sql = "SELECT chunk_id, origin AS doc, NULL AS s, NULL AS e FROM chunks ORDER BY chunk_id"
     else:
-        sql = f"SELECT chunk_id, {layout.doc_id} AS doc, {layout.start} AS s, {layout.end} AS e FROM {layout.table} ORDER BY chunk_id"
+        columns = f"chunk_id, {layout.doc_id} AS doc, {layout.start} AS s, {layout.end} AS e"
+        sql = f"SELECT {columns} FROM {layout.table} ORDER BY chunk_id"
     with _store.opened.database.reading() as cursor:
         frame = cursor.execute(sql).df()
     ids = frame["chunk_id"].to_numpy(np.int64)

@@ -163,7 +163,7 @@ class Chart {
     const d = this.base.getContext("2d"), r = this.radius(), { code, names } = this.data, grouped = names.length > 0;
     d.setTransform(ratio, 0, 0, ratio, 0, 0);
     d.clearRect(0, 0, w, h);
-    const asked = this.overlay.hits.length > 0;
+    const asked = grouped && this.overlay.hits.length > 0;
     const round = this.data.n <= MANY, zoom = Math.min(2.2, Math.max(1, Math.sqrt(this.view.scale / this.framed(this.data.xy).scale)));
     const size = r * (this.at === this.data.xy ? zoom : 1);
     let last = -1;
@@ -348,7 +348,7 @@ class Chart {
         if (rows.length) this.pick(rows);
         this.paint(false);
       } else if (this.travel <= 3 && this.data) {
-        const row = this.nearest(...at(event), event.pointerType === "touch" ? 22 : 12);
+        const row = this.nearest(...at(event), event.pointerType === "touch" ? 22 : 14);
         this.point(row);
         if (row >= 0) this.pick(this.around(row));
         else if (this.overlay.picked.length) this.pick([]);

@@ -47,12 +47,7 @@ def packed(header: dict[str, Any], xy: NDArray[np.float32], code: NDArray[np.uin
 
 
 def map_points(
-    message: bytes,
-    overlay: Overlay,
-    *,
-    key: str,
-    pick: Callable[[list[int]], None],
-    hover: Callable[[int], None],
+    message: bytes, *, key: str, pick: Callable[[list[int]], None], hover: Callable[[int], None]
 ) -> None:
     """Draw a map. `pick(rows)` is called for a click or lasso, `hover(row)` when a row's text is wanted."""
 
@@ -67,4 +62,8 @@ def map_points(
             hover(int(row))
 
     _points(key=key, data=message, on_picked_change=on_pick, on_hovered_change=on_hover)
-    _overlay(key=f"{key}_overlay", data=asdict(overlay), height=1)
+
+
+def map_overlay(overlay: Overlay, *, key: str) -> None:
+    """Lay something on the page's map; draws nothing in its own place."""
+    _overlay(key=key, data=asdict(overlay), height=1)
