@@ -9,17 +9,19 @@ import pandas as pd
 import streamlit as st
 
 from pages.shared import chunking_try, workspace
-from pages.shared.chunking_documents import Source, TunedDocument, sources, tune
-from pages.shared.chunking_state import MODELS, PRESETS, Sides, current_sides, keep_sides
+from pages.shared.chunking_documents import Source, TunedDocument, sources, token_counter, tune
+from pages.shared.chunking_state import MODELS, PRESETS, Sides, current_sides, fitted, keep_sides
 from pages.shared.components.chunk_hits import Results, chunk_hits
 from pages.shared.components.chunk_text import Side, carry_text, chunk_bench
-from pages.shared.jobs import job_progress, manager
+from pages.shared.jobs import Job, job_progress, manager
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
 from ragnar_core import ChunkSettings, RagnarError, default_available
 from ragnar_core.chunking.report import ChunkReport, EmbeddingCost, differing_cuts
 
 BENCH = "chunk_bench"
+BUILT_IN = next(iter(MODELS))  # the model whose tokenizer counts
 EMBED_UNASKED = 120  # chunks; more are embedded when a person says so
+EMBEDDED_A_SECOND = 6  # chunks of 1,600 characters, the built-in model on two cores
 TOP = 3
 
 through_navigation()
@@ -48,14 +50,17 @@ def page() -> None:
 
 @st.fragment
 def bench(tuned: TunedDocument, cost: EmbeddingCost, found: dict[str, Source]) -> None:
-    sides = current_sides()
-    problem = st.session_state.pop("chunk_problem", None)
+    sides, problem = fitted(current_sides(), len(tuned.document))
+    if problem:
+        keep_sides(sides)
+    problem = st.session_state.pop("chunk_problem", problem)
     with workspace.page_errors():
         reports = [tuned.report(settings, cost.token_limit) for settings in (sides.a, sides.b) if settings]
     chunk_bench(
         tuned,
         sides.to_dict(),
         [Side(report, cost) for report in reports],
+        counted=cost is MODELS[BUILT_IN] and token_counter() is not None,
         key=BENCH,
         on_wish=take_wish,
         presets={name: settings.to_dict() for name, settings in PRESETS.items()},
@@ -86,27 +91,20 @@ def use_for_build(sides: Sides) -> None:
     name = f"Use {sides.edit.upper()} for Build" if sides.b else "Use for Build"
     in_use = st.session_state.get("chunk_settings")
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button(
+        st.button(
             name,
             key="use_for_build",
             type="primary",
             icon=":material/check:",
             disabled=in_use == sides.edited,
-        ):
-            st.session_state["chunk_settings"] = in_use = sides.edited
-            st.rerun()
+            on_click=lambda: st.session_state.update(chunk_settings=sides.edited),
+        )
         if in_use == sides.edited:
-            st.page_link(
-                "pages/build.py",
-                label="Build uses these settings. Go on to Build",
-                icon=":material/arrow_forward:",
-            )
+            label = "Build uses these settings. Go on to Build"
+            st.page_link("pages/build.py", label=label, icon=":material/arrow_forward:")
         else:
-            st.caption(
-                f"Build now uses {plain(described(in_use))}."
-                if in_use
-                else "Build now uses the app's own settings."
-            )
+            now = described(in_use) if in_use else "the app's own settings"
+            st.caption(f"Build now uses {plain(now)}.")
 
 
 def described(settings: ChunkSettings) -> str:
@@ -143,14 +141,27 @@ def try_it(tuned: TunedDocument, sides: Sides, reports: list[ChunkReport]) -> No
     problem = default_available()
     if problem:
         stop_embedding()
-    else:
-        embedding(tuned, indexes, query)
-    names = "ab"[: len(indexes)]
-    drawn = []
-    for name, index in zip(names, indexes, strict=True):
-        drawn.append(bm25_results(name, index, query))
-    for name, index in zip(names, indexes, strict=True):
-        drawn.append(vss_results(name, index, query, problem))
+    job = None if problem else embedding(tuned, indexes, query)
+    draw = st.fragment(answers, run_every=1.0) if job else answers
+    draw(tuned, indexes, query, problem, job)
+
+
+def answers(
+    tuned: TunedDocument,
+    indexes: list[chunking_try.LiveIndex],
+    query: str,
+    problem: str | None,
+    job: Job | None,
+) -> None:
+    """Passages of each side; again every second while vectors come in."""
+    if job:
+        if not job.active:
+            st.rerun()
+        job_progress(job, key="chunk_try_job")
+    with workspace.page_errors():
+        sides = list(zip("ab", indexes, strict=False))
+        drawn = [bm25_results(side, index, query) for side, index in sides]
+        drawn += [vss_results(side, index, query, problem) for side, index in sides]
     chunk_hits(drawn, document_id=tuned.id, columns=2, key="chunk_hits")
 
 
@@ -170,25 +181,36 @@ def vss_results(side: str, index: chunking_try.LiveIndex, query: str, problem: s
     return chunking_try.results(side, "VSS", f"{part}cosine similarity", index, found.ranking, query, empty)
 
 
-def embedding(tuned: TunedDocument, indexes: list[chunking_try.LiveIndex], query: str) -> None:
-    """Start, show and stop the job that gives these chunks their vectors."""
-    missing = chunking_try.vector_cache().missing([text for index in indexes for text in index.texts])
-    key = f"try:{tuned.id}:{hash(tuple(text for index in indexes for text in index.texts))}"
-    running = [job for job in manager().active("try") if job.key == key]
+def embedding(tuned: TunedDocument, indexes: list[chunking_try.LiveIndex], query: str) -> Job | None:
+    """The job at work that gives these chunks their vectors, started if there is need; None when there is none."""
+    texts = [text for index in indexes for text in index.texts]
+    missing = chunking_try.vector_cache().missing(texts)
+    key = f"try:{tuned.id}:{hash(tuple(texts))}"
     stop_embedding(but=key)
+    for job in manager().jobs("try"):
+        if job.key == key and job.active:
+            return job
+        if job.key == key and job.state == "failed":
+            st.warning(plain(job.error or "Embedding failed."), icon=":material/error:")
+            st.button("Try again", key="chunk_embed_again", on_click=manager().forget, args=(job,))
+            return None
+        if not job.active:
+            manager().forget(job)
     if not missing:
-        return
-    if not running:
-        if len(missing) > EMBED_UNASKED:
-            seconds = len(missing) / 6
-            wait = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
-            label = f"Search by meaning too: embed {len(missing):,} chunks here (about {wait})"
-            if not st.button(label, key="chunk_embed", icon=":material/hub:"):
-                return
+        return None
+
+    def start() -> Job:
         st.session_state["try_job"] = key
         title = f"Embedding {len(missing):,} chunks"
-        manager().start("try", title, key, lambda job: chunking_try.embed_missing(job, indexes, query))
-    progress(key)
+        return manager().start("try", title, key, lambda job: chunking_try.embed_missing(job, indexes, query))
+
+    if len(missing) <= EMBED_UNASKED:
+        return start()
+    seconds = len(missing) / EMBEDDED_A_SECOND
+    wait = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
+    label = f"Search by meaning too: embed {len(missing):,} chunks here (about {wait})"
+    st.button(label, key="chunk_embed", icon=":material/hub:", on_click=start)
+    return None
 
 
 def stop_embedding(but: str | None = None) -> None:
@@ -199,14 +221,6 @@ def stop_embedding(but: str | None = None) -> None:
             if job.key == key:
                 job.cancel.set()
         st.session_state["try_job"] = None
-
-
-@st.fragment(run_every=1.0)
-def progress(key: str) -> None:
-    jobs = [job for job in manager().jobs("try") if job.key == key]
-    if not jobs or not jobs[0].active:
-        st.rerun()
-    job_progress(jobs[0], key="chunk_try_job")
 
 
 # --- all documents --------------------------------------------------------------------------------------------------
@@ -220,7 +234,7 @@ def whole_collection(found: dict[str, Source], settings: ChunkSettings, cost: Em
         ):
             st.caption("Chunks, tokens, broken tables and cost of the whole collection, before you build it.")
             return
-        rows = collection(tuple(found.values()), settings, cost)
+        rows = collection(tuple(found.values()), collection_stamp(), settings, cost)
         table = pd.DataFrame(rows)
         tokens = int(table["Tokens"].sum()) if len(table) else 0
         seconds = cost.seconds(tokens)
@@ -236,9 +250,15 @@ def whole_collection(found: dict[str, Source], settings: ChunkSettings, cost: Em
         )  # fmt: skip
 
 
+def collection_stamp() -> tuple[object, ...]:
+    """Changes when a document does."""
+    store = workspace.current_store()
+    return store.revision, *(entry.added for entry in workspace.shelf().entries())
+
+
 @st.cache_data(max_entries=8, show_spinner="Chunking all documents …")
 def collection(
-    all_sources: tuple[Source, ...], settings: ChunkSettings, cost: EmbeddingCost
+    all_sources: tuple[Source, ...], stamp: tuple[object, ...], settings: ChunkSettings, cost: EmbeddingCost
 ) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for source in all_sources:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +34,9 @@ MODELS = {
         EmbeddingCost("Google gemini-embedding-001", 2048, None, 0.15),
     )
 }
+
+MOST_CHUNKS = 50_000
+"""Chunks of one document that the page draws."""
 
 _KEY = "chunking_sides"
 _SEEN = "chunking_url"
@@ -87,6 +91,27 @@ def keep_sides(sides: Sides) -> None:
     if any(st.query_params.get(name) != value for name, value in shown.items()):
         st.query_params.update(shown)
     st.session_state[_SEEN] = shown
+
+
+def fitted(sides: Sides, characters: int) -> tuple[Sides, str | None]:
+    """The sides with sizes large enough for a document of that length, and a sentence if one had to grow."""
+    a, b = _fitted(sides.a, characters), _fitted(sides.b, characters) if sides.b else None
+    if (a, b) == (sides.a, sides.b):
+        return sides, None
+    grown = a if a != sides.a else b
+    said = (
+        f"This document would fall into more than {MOST_CHUNKS:,} chunks, too many to draw: "
+        f"the size was raised to {grown.target_size:,} {grown.unit}."
+    )
+    return replace(sides, a=a, b=b), said
+
+
+def _fitted(settings: ChunkSettings, characters: int) -> ChunkSettings:
+    if settings.target_size is None:
+        return settings
+    units = characters / (4 if settings.unit == "tokens" else 1)
+    least = math.ceil(units / MOST_CHUNKS / (1 - settings.target_overlap))
+    return replace(settings, target_size=least) if settings.target_size < least else settings
 
 
 def sides_as_url(sides: Sides) -> dict[str, str]:

@@ -233,6 +233,7 @@ def test_two_settings_and_a_question(chunking, open_page) -> None:
         best = page.locator(f".group.{side}[data-method=BM25] .passage").first
         best.wait_for()
         assert "berth" in best.locator("mark").all_inner_texts()
+    page.locator(".group.b[data-method=VSS] .passage").first.wait_for()
     page.locator(".group.a[data-method=BM25] .passage").first.click()
     page.wait_for_function(f"() => ({DOC})().scrollTop > 500")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import threading
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from pages.shared.chunking_documents import TunedDocument, packed
-from pages.shared.chunking_state import Sides, sides_as_url, sides_from_url
+from pages.shared.chunking_state import Sides, fitted, sides_as_url, sides_from_url
 from pages.shared.chunking_try import LiveIndex, VectorCache, results
 from pages.shared.components.chunk_text import Side
 from ragnar_core import (
@@ -70,6 +71,13 @@ def test_two_settings_come_from_the_url(app) -> None:
     assert any(
         line.startswith("others = ") and "target_size=300" in line and "anchored" in line for line in lines
     )
+
+
+def test_a_size_too_small_to_draw_is_raised(app) -> None:
+    test = app(size="1", overlap="99.99")
+    assert not test.exception
+    (size,) = re.findall(r"target_size=(\d+)", python_line(test))
+    assert int(size) >= 200 * len(TEXT) // 1000
 
 
 def test_nonsense_in_the_url_leaves_the_defaults(app) -> None:
@@ -142,6 +150,15 @@ def test_sides_survive_the_browser() -> None:
     sides = Sides(SETTINGS[0], SETTINGS[3], "b", 7)
     assert Sides.from_dict(sides.to_dict()) == sides
     assert sides.edited == SETTINGS[3]
+
+
+def test_sizes_grow_where_a_document_would_fall_into_too_many_chunks() -> None:
+    sides = Sides(ChunkSettings.workbench(target_size=5), ChunkSettings.workbench(target_size=50))
+    grown, said = fitted(sides, 1_000_000)
+    assert (grown.a.target_size, grown.b.target_size) == (40, 50)
+    assert "raised to 40 characters" in said
+    assert fitted(grown, 1_000_000) == (grown, None)
+    assert fitted(Sides(ChunkSettings(target_size=None)), 10**9)[1] is None
 
 
 def test_packed_positions() -> None:

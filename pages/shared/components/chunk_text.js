@@ -1,6 +1,7 @@
 // The bench: what a person does, what the server answers, and when what is painted.
 const views = new WeakMap();
-const FIELDS = ["target_size", "target_overlap", "max_snap_dist", "segment_by_heading_levels", "strategy", "unit", "keep_whole", "table_context"];
+const FIELDS = ["target_size", "target_overlap", "max_snap_dist", "segment_by_heading_levels", "strategy", "unit", "context", "keep_whole", "table_context"];
+const MOST_CHUNKS = 50_000;
 
 function texts() {
   window.__ragnarTexts ??= { map: new Map(), bus: new EventTarget() };
@@ -40,7 +41,7 @@ function showControls(view) {
   view.bench.classList.toggle("two", Boolean(wish.b));
   view.bench.classList.toggle("edit-b", wish.edit === "b");
   for (const button of view.bench.querySelectorAll(".sides button")) press(button, button.dataset.side === wish.edit);
-  find(".compare").textContent = wish.b ? "Only A" : "Compare with B";
+  find(".compare").textContent = wish.b ? "Remove B" : "Compare with B";
   const size = find("#size"), snap = find("#snap"), most = tokens ? 1000 : 4000;
   Object.assign(size, { min: tokens ? 20 : 100, max: Math.max(most, settings.target_size ?? 0), step: tokens ? 10 : 50 });
   Object.assign(snap, { max: Math.max(tokens ? 200 : 800, settings.max_snap_dist ?? 0), step: tokens ? 5 : 10 });
@@ -54,7 +55,7 @@ function showControls(view) {
   for (const button of find(".levels").children) press(button, settings.segment_by_heading_levels.includes(+button.dataset.value));
   for (const button of find(".strategy").children) press(button, settings.strategy === button.dataset.value);
   for (const button of find(".unit-of").children) press(button, settings.unit === button.dataset.value);
-  for (const name of ["keep_whole", "table_context"]) find(`#${name}`).checked = settings[name];
+  for (const name of ["context", "keep_whole", "table_context"]) find(`#${name}`).checked = settings[name];
   for (const button of find(".presets").children) press(button, same(view.presets[button.textContent], settings));
 }
 
@@ -110,7 +111,7 @@ function listen(view) {
     const by = unit === "tokens" ? 1 / 4 : 4, scaled = (x) => (x === null ? null : Math.max(1, Math.round((x * by) / 10) * 10));
     change({ unit, target_size: scaled(settings.target_size), max_snap_dist: scaled(settings.max_snap_dist) }, true);
   };
-  for (const name of ["keep_whole", "table_context"]) find(`#${name}`).onchange = ({ target }) => change({ [name]: target.checked }, true);
+  for (const name of ["context", "keep_whole", "table_context"]) find(`#${name}`).onchange = ({ target }) => change({ [name]: target.checked }, true);
   find(".presets").onclick = ({ target }) => {
     if (target.tagName === "BUTTON") change(structuredClone(view.presets[target.textContent]), true);
   };
@@ -133,7 +134,11 @@ function listen(view) {
   };
 }
 
-const local = (view) => edited(view).strategy === "ragnar" && edited(view).unit === "characters" && view.source;
+function local(view) {
+  const { strategy, unit, target_size: size, target_overlap: overlap } = edited(view);
+  const few = size === null || view.source?.length / (size * (1 - overlap)) < MOST_CHUNKS;
+  return strategy === "ragnar" && unit === "characters" && view.source && few;
+}
 
 // Cut here and paint in the next frame: this is what makes the text follow the slider.
 function preview(view) {

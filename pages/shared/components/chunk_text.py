@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.shared.chunking_documents import TunedDocument, packed, token_counter
+from pages.shared.chunking_documents import TunedDocument, packed
 from ragnar_core.chunking.report import ChunkReport, CutDifference, EmbeddingCost
 
 _HERE = Path(__file__).parent
@@ -91,13 +91,15 @@ def chunk_bench(
     key: str,
     on_wish: Callable[[], None],
     presets: dict[str, dict[str, Any]],
+    counted: bool,
     difference: CutDifference | None = None,
     problem: str | None = None,
 ) -> None:
     """Draw the bench for one or two sides.
 
-    `wish` are the settings that `sides` were made with. When a person changes them, `st.session_state[key]["wish"]`
-    holds what they should be and `on_wish` is called.
+    `counted` says whether tokens were counted with the model's own tokenizer. `wish` are the settings that `sides`
+    were made with. When a person changes them, `st.session_state[key]["wish"]` holds what they should be and
+    `on_wish` is called.
     """
     _bench(
         key=key,
@@ -107,7 +109,7 @@ def chunk_bench(
             "wish": wish,
             "sides": [side.to_dict() for side in sides],
             "presets": presets,
-            "counted": token_counter() is not None,
+            "counted": counted,
             "limit": sides[0].cost.token_limit if sides else None,
             "differ": [packed(difference.only_a), packed(difference.only_b)] if difference else None,
             "problem": problem,

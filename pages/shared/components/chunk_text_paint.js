@@ -55,6 +55,7 @@ function layText(view, source) {
   }
   view.body.replaceChildren(page);
   view.body.classList.toggle("empty", !text.length);
+  view.bench.classList.toggle("none", !text.length);
   if (!text.length) view.body.textContent = "This document is empty, so it has no chunks. Choose another one above.";
   view.doc.scrollTop = 0;
 }
