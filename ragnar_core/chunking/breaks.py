@@ -21,6 +21,15 @@ SENTENCE_LOCALE = "en@ss=standard"
 LOCALE = "en"
 
 
+def is_among(positions: IntArray, ascending: IntArray) -> NDArray[np.bool_]:
+    """Which positions are among the ascending ones."""
+    if not len(ascending):
+        return np.zeros(len(positions), bool)
+    nearest = np.minimum(np.searchsorted(ascending, positions), len(ascending) - 1)
+    among: NDArray[np.bool_] = ascending[nearest] == positions
+    return among
+
+
 def sentence_starts(text: str) -> IntArray:
     """Where sentences start (UAX #29 with CLDR's English abbreviations)."""
     return _starts(SentenceBreaker, text, SENTENCE_LOCALE)

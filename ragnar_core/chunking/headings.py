@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ragnar_core.chunking.breaks import IntArray
+from ragnar_core.chunking.breaks import IntArray, is_among
 
 ATX_HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
 ONLY_HASHES = re.compile(r"#*\Z")
@@ -84,7 +84,7 @@ class Sections:
         starts = self._headings.start
         following = np.searchsorted(starts, positions, "left")
         heading = self._before[following]
-        at_heading = np.isin(positions, starts)
+        at_heading = is_among(positions, starts)
         heading[at_heading] = self._outer[following[at_heading]]
         for one in np.unique(heading).tolist():
             self._context(one)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragnar_core.chunking.anchored import KEPT_APART, anchors, divide_gaps
-from ragnar_core.chunking.breaks import FloatArray, IntArray
+from ragnar_core.chunking.breaks import FloatArray, IntArray, is_among
 from ragnar_core.chunking.settings import ChunkSettings
 from ragnar_core.chunking.snap import CUT_KINDS, Cuts, Tier, even_targets, snap
 from ragnar_core.chunking.units import Characters
@@ -48,7 +48,7 @@ def plan_cuts(
         reach = np.where(np.isin(wanted, starts), 0, np.minimum(reach, shared / 2))
     cuts = snap(wanted, reach, _tiers(boundaries, settings), length)
     # ICU ends a sentence at every line end; a person would not.
-    line = (cuts.kind == CUT_KINDS.index("sentence")) & np.isin(cuts.position, boundaries.line_starts)
+    line = (cuts.kind == CUT_KINDS.index("sentence")) & is_among(cuts.position, boundaries.line_starts)
     cuts.kind[line] = CUT_KINDS.index("line")
     if settings.keep_whole or reach.min() >= LONGEST_USUAL_CLUSTER:
         cuts = _between_graphemes(boundaries, cuts, units.reach(wanted, settings.target_size or np.inf))
@@ -116,7 +116,7 @@ def _ranked(boundaries: Boundaries) -> tuple[IntArray, IntArray]:
     order = np.lexsort((strength, position))
     position, strength = position[order], strength[order]
     # A blank line is no place to start a chunk at.
-    keep = ~np.isin(position, boundaries.line_ends)
+    keep = ~is_among(position, boundaries.line_ends)
     keep[1:] &= position[1:] != position[:-1]
     return position[keep], strength[keep]
 
