@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zipfile
 import zlib
@@ -16,6 +17,7 @@ from ragnar_core.errors import DocumentError
 UNPACKING_ERRORS = (
     zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error,
 )  # fmt: skip
+LOCKED_CHAPTER = re.compile(rb"""CipherReference[^>]*URI=["'][^"']*\.x?html?["']""", re.I)
 NOT_READ_AT_ALL = (".DS_Store", "Thumbs.db")
 
 
@@ -58,6 +60,23 @@ def check_bounds(source: Source, what: str) -> None:
         reason = entry_problem(entry, limits)
         if reason:
             raise DocumentError(f"{source.origin} is not read: its part {entry.filename} {reason}.")
+
+
+def refuse_locked_book(source: Source) -> None:
+    """Refuse an EPUB whose chapters are encrypted; fonts may be.
+
+    Raises:
+        DocumentError: it has digital rights management.
+    """
+    with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+        if "META-INF/encryption.xml" not in archive.NameToInfo:
+            return
+        try:
+            listed = archive.read("META-INF/encryption.xml")
+        except UNPACKING_ERRORS:
+            return
+    if LOCKED_CHAPTER.search(listed):
+        raise DocumentError(f"{source.origin} is protected against copying (DRM) and cannot be read.")
 
 
 def entry_problem(entry: zipfile.ZipInfo, limits: Limits) -> str | None:

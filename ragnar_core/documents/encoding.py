@@ -163,10 +163,10 @@ def looks_binary(data: bytes) -> bool:
     if not data or any(data.startswith(mark) for mark, _ in BYTE_ORDER_MARKS) or _wide(data) is not None:
         return False
     sample = data[:65_536]
-    if sample.count(0) > len(sample) * 0.0005:
+    if sample.count(0) > max(2, len(sample) * 0.0005):
         return True
     controls = len(sample) - len(sample.translate(None, CONTROL_BYTES))
-    return controls > len(sample) * 0.02
+    return controls > max(2, len(sample) * 0.02)
 
 
 def _with(data: bytes, name: str, confidence: float | None) -> Decoded:

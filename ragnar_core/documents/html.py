@@ -15,7 +15,7 @@ from typing import Any
 from ragnar_core.documents.tables import markdown_table
 from ragnar_core.errors import DocumentError
 
-SAFE_SCHEMES = ("http", "https", "file", "data", "")
+SAFE_SCHEMES = ("http", "https", "file", "")  # pictures in data: are no text, their description is
 RAW_START, RAW_END = "\ue0a1", "\ue0a2"  # around text of our own that is Markdown already (formulas)
 DEEPEST = 120  # nested elements that the recursive conversion takes within Python's default limit
 NEUTRAL = frozenset((
@@ -29,6 +29,7 @@ NOT_A_LANGUAGE = re.compile(
 )
 LANGUAGE_PREFIX = re.compile(r"^(?:language-|lang-|highlight-source-|highlight-|brush:)(.+)$")
 
+LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+")
 INLINE_MARKS = re.compile(r"`|\\(?=[!-/:-@\[-`{-~]|$)|<(?=[A-Za-z/!?])|&(?=#?\w{1,31};)|\](?=[(\[])")
 EMPHASIS = re.compile(r"(?<!\w)_|_(?!\w)|(?<!\s)\*|\*(?!\s)")
 LINE_OPENER = re.compile(
@@ -70,13 +71,16 @@ def html_to_markdown(
         element.decompose()
     content: Any = soup.find("body") or soup
     for selector in extract:
-        content = next(iter(_select(content, selector, first=True)), content)
+        found = next(iter(_select(content, selector, first=True)), None)
+        # An empty match (a frame that scripts fill) must not hide the text that is there.
+        if found is not None and next(found.stripped_strings, None) is not None:
+            content = found
     for selector in zap:
         for element in _select(content, selector):
             if not element.decomposed:
                 element.decompose()
     markdown, notes = _convert(content, options)
-    return Converted(markdown.strip("\n"), title, notes)
+    return Converted(LEADING_BLANK_LINES.sub("", markdown).rstrip(), title, notes)
 
 
 def html_converter(extract: Sequence[str], zap: Sequence[str]) -> Any:
@@ -192,7 +196,8 @@ def _markdown_class() -> Any:
         def convert_img(self, el: Any, text: str, *args: Any, **kwargs: Any) -> str:
             scheme = str(el.get("src") or "").partition(":")
             if scheme[1] and scheme[0].strip().lower() not in SAFE_SCHEMES and "/" not in scheme[0]:
-                return str(el.get("alt") or "")
+                alt = " ".join(str(el.get("alt") or "").split())
+                return f" {escape_inline(alt)} " if alt else ""
             return str(super().convert_img(el, text, *args, **kwargs))
 
         def convert_br(self, el: Any, text: str, parent_tags: Any) -> str:

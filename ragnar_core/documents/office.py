@@ -29,7 +29,7 @@ def read_docx(source: Source) -> Reading:
     reading = _convert(replace(source, data=data), "DocxConverter", "Word", "docx")
     if not unclear:
         return reading
-    return replace(reading, notes=(f"Of {unclear} equations only the letters could be kept.",))
+    return replace(reading, notes=(*reading.notes, f"Of {unclear} equations only the letters could be kept."))
 
 
 def read_pptx(source: Source) -> Reading:
@@ -76,7 +76,19 @@ def _convert(source: Source, name: str, what: str, suffix: str) -> Reading:
         raise
     except Exception as error:
         raise damaged(source, what, error) from None
-    return Reading(result.markdown, f"markitdown ({suffix})", title=result.title)
+    return Reading(
+        result.markdown,
+        f"markitdown ({suffix})",
+        title=result.title,
+        pages=result.markdown.count("<!-- Slide number: ") or None,
+        notes=_diagram_note(source.data),
+    )
+
+
+def _diagram_note(data: bytes) -> tuple[str, ...]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        diagrams = sum("/diagrams/data" in name for name in archive.namelist())
+    return (f"The text of {diagrams} diagrams (SmartArt) was not read.",) if diagrams else ()
 
 
 def _with_latex(data: bytes) -> tuple[bytes, int]:

@@ -152,8 +152,8 @@ def _plumbed_pages(source: Source) -> Iterator[str]:
 
     _quiet()
     options = source.options
-    # One parse serves both: words by position for tables, and pdfminer's layout for prose.
-    with pdfplumber.open(io.BytesIO(source.data), password=options.password or "", laparams={}) as pdf:
+    # One parse of a page serves both: words by position for tables, else pdfminer's layout for prose.
+    with pdfplumber.open(io.BytesIO(source.data), password=options.password or "") as pdf:
         total = len(pdf.pages)
         if total == 0:
             raise ValueError("it has no pages")
@@ -176,8 +176,9 @@ def _plumbed_pages(source: Source) -> Iterator[str]:
 
 def _prose(layout: Any) -> str:
     """A page's text in reading order, as pdfminer's own text output has it."""
-    from pdfminer.layout import LTContainer, LTText, LTTextBox
+    from pdfminer.layout import LAParams, LTContainer, LTText, LTTextBox
 
+    layout.analyze(LAParams())
     parts: list[str] = []
 
     def render(item: Any) -> None:

@@ -154,9 +154,10 @@ def _xml(source: Source) -> Reading:
 
 
 def _epub(source: Source) -> Reading:
-    from ragnar_core.documents.archives import check_bounds
+    from ragnar_core.documents.archives import check_bounds, refuse_locked_book
 
     check_bounds(source, "EPUB")
+    refuse_locked_book(source)
     converter = markitdown_converter("EpubConverter")
     converter._html_converter = _own_html_converter(source)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 MOST_BYTES = 500_000
@@ -22,17 +22,12 @@ class Robots:
     rules: tuple[tuple[str, bool], ...] = ()
     delay: float | None = None
     sitemaps: tuple[str, ...] = ()
-    _compiled: tuple[tuple[int, bool, re.Pattern[str]], ...] = field(default=(), init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        compiled = tuple((len(pattern), allowed, _compile(pattern)) for pattern, allowed in self.rules)
-        object.__setattr__(self, "_compiled", compiled)
 
     def allows(self, url: str) -> bool:
         """Whether the address may be fetched."""
         parts = urlsplit(url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        matches = [(length, allowed) for length, allowed, rule in self._compiled if rule.match(path)]
+        matches = [(len(pattern), allowed) for pattern, allowed in self.rules if _matches(pattern, path)]
         return max(matches)[1] if matches else True
 
 
@@ -71,10 +66,22 @@ def _seconds(value: str) -> list[float]:
     return [float(value)] if re.fullmatch(r"\d{1,4}(\.\d+)?", value) else []
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
+def _matches(pattern: str, path: str) -> bool:
+    """Each part between two `*` at its first place behind the last one: linear, whatever the pattern."""
     anchored = pattern.endswith("$")
-    parts = re.sub(r"\*+", "*", pattern.removesuffix("$")).split("*")
-    return re.compile(".*?".join(map(re.escape, parts)) + ("$" if anchored else ""), re.S)
+    first, *parts = pattern.removesuffix("$").split("*")
+    if not path.startswith(first):
+        return False
+    position = len(first)
+    last = parts.pop() if anchored and parts else None
+    for part in parts:
+        found = path.find(part, position)
+        if found < 0:
+            return False
+        position = found + len(part)
+    if last is not None:
+        return path.endswith(last) and len(path) - len(last) >= position
+    return not anchored or position == len(path)
 
 
 ALLOW_ALL = Robots()

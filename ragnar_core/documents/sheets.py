@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import warnings
 import zipfile
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
@@ -13,6 +15,8 @@ from ragnar_core.documents.read import Reading, ReadOptions, Source
 from ragnar_core.documents.readers import damaged
 from ragnar_core.documents.tables import drop_blank_columns, markdown_table
 from ragnar_core.errors import DocumentError
+
+FORMULA = re.compile(rb"<f[ >/]")
 
 
 def read_xlsx(source: Source) -> Reading:
@@ -90,8 +94,10 @@ def sheet_markdown(rows: Sequence[Sequence[str]]) -> str:
 def _openpyxl_sheets(data: bytes) -> tuple[list[tuple[str, list[list[str]]]], list[str]]:
     from openpyxl import load_workbook  # type: ignore[import-untyped]
 
-    values = load_workbook(io.BytesIO(data), data_only=True)
-    formulas = load_workbook(io.BytesIO(data)) if _has_formulas(data) else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and extensions that openpyxl leaves out
+        values = load_workbook(io.BytesIO(data), data_only=True)
+        formulas = load_workbook(io.BytesIO(data)) if _has_formulas(data) else None
     sheets, notes = [], []
     for sheet in values.worksheets:
         source = formulas[sheet.title] if formulas is not None else None
@@ -146,7 +152,7 @@ def _matrix(cells: dict[tuple[int, int], str]) -> list[list[str]]:
 def _has_formulas(data: bytes) -> bool:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return any(
-            b"<f" in archive.read(name)
+            FORMULA.search(archive.read(name)) is not None
             for name in archive.namelist()
             if name.startswith("xl/worksheets/") and name.endswith(".xml")
         )

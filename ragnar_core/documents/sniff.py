@@ -54,12 +54,11 @@ def kind_of(data: bytes, name: str = "", content_type: str | None = None) -> str
     if data.startswith(OLE):
         return _ole_kind(data, claimed)
     if data.startswith(IMAGES) or (data.startswith(b"RIFF") and data[8:12] == b"WEBP"):
-        return "image" if looks_binary(data) else "text"
-    if data.startswith(AUDIO) or (data.startswith(b"RIFF") and data[8:12] == b"WAVE") or data[4:8] == b"ftyp":
-        return "audio"
+        return "image" if looks_binary(data) else _text_kind(data, claimed, content_type, name)
     if looks_binary(data):
-        return "binary"
-    return _text_kind(data, claimed, content_type)
+        is_wave = data.startswith(b"RIFF") and data[8:12] == b"WAVE"
+        return "audio" if data.startswith(AUDIO) or is_wave or data[4:8] == b"ftyp" else "binary"
+    return _text_kind(data, claimed, content_type, name)
 
 
 def extension(name: str) -> str:
@@ -108,7 +107,7 @@ def _ole_kind(data: bytes, claimed: str | None) -> str:
     return claimed if claimed in ("msg", "xls") else "binary"
 
 
-def _text_kind(data: bytes, claimed: str | None, content_type: str | None) -> str:
+def _text_kind(data: bytes, claimed: str | None, content_type: str | None, name: str) -> str:
     head = data[:4096]
     if claimed in BINARY_KINDS:
         claimed = None
@@ -121,7 +120,8 @@ def _text_kind(data: bytes, claimed: str | None, content_type: str | None) -> st
         return "feed"
     if claimed == "html" or claimed == "notebook" or claimed == "csv" or claimed == "json":
         return claimed
-    if claimed == "mail" or (claimed is None and MAIL_OPENING.match(head) and b"\nFrom:" in b"\n" + head):
+    has_headers = extension(name) in ("", "mbox") and MAIL_OPENING.match(head) and b"\nFrom:" in b"\n" + head
+    if claimed == "mail" or has_headers:
         return "mail"
     if head.lstrip().startswith(b"<?xml"):
         return "xml"

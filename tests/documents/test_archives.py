@@ -163,5 +163,10 @@ def test_a_book_is_read_in_its_order(make: ModuleType) -> None:
     document = read_bytes(data, "b.epub")
     assert document.text == "# Bk\n\n**Title:** Bk\n**Authors:** An Author\n\n# One\n\nfirst\n\n# Two"
     assert (document.report.title, document.report.converter) == ("Bk", "markitdown (epub)")
+    locked = io.BytesIO(data)
+    with zipfile.ZipFile(locked, "a") as archive:
+        archive.writestr("META-INF/encryption.xml", "<e><CipherReference URI='OPS/one.xhtml'/></e>")
+    with pytest.raises(DocumentError, match=r"b\.epub is protected against copying"):
+        read_bytes(locked.getvalue(), "b.epub")
     with pytest.raises(DocumentError, match=r"b\.epub is damaged"):
         read_bytes(make.zipped({"META-INF/container.xml": b"<x/>", "a.opf": b"y"}), "b.epub")

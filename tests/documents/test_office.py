@@ -69,6 +69,7 @@ def test_slides_with_tables_and_notes(make: ModuleType) -> None:
     assert "# Two" in text
     assert "| k | v |\n| --- | --- |\n| a\\|b | 2 |" in text
     assert text.endswith("### Notes:\nSay this")
+    assert read_bytes(make.pptx([("One", "first"), ("Two", "second")]), "x.pptx").report.pages == 2
 
 
 def test_a_sheet_is_its_title_and_one_clean_table(make: ModuleType) -> None:

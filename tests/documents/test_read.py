@@ -34,6 +34,16 @@ def test_front_matter_and_fences_in_markdown_stay(tmp_path: Path) -> None:
     assert read_bytes(text.encode(), "a.qmd").text.strip() == text.strip()
 
 
+def test_text_that_opens_like_something_else_stays_text() -> None:
+    for text in (
+        "BM25 ranks documents",
+        "ID3 tags hold names",
+        "Title: a\nDate: b\nFrom: c\nmore",
+        "one \0 NUL",
+    ):
+        assert read_bytes(text.encode(), "x.txt").text == text.replace("\0", "\ufffd")
+
+
 @pytest.mark.parametrize("name", ["readme.mdx", "notes.markdown", "data", "x.R", "Makefile", "a.py", "x.PDF"])
 def test_text_is_read_whatever_its_name(name: str) -> None:
     assert read_bytes(b"plain text\n", name).text.strip() == "plain text"

@@ -37,6 +37,14 @@ def test_the_longest_rule_wins(path: str, allowed: bool) -> None:
     assert parse_robots(TEXT, "SomeBot/1.0").allows("https://h.test" + path) is allowed
 
 
+def test_many_wildcards_cost_nothing() -> None:
+    robots = parse_robots("User-agent: *\nDisallow: /" + "*a" * 60 + "*b$\nDisallow: /x*y$", "x")
+    assert robots.allows("https://h.test/" + "a" * 5_000)
+    assert not robots.allows("https://h.test/" + "a" * 5_000 + "b")
+    assert not robots.allows("https://h.test/x1y2y")
+    assert robots.allows("https://h.test/x1y2yz")
+
+
 def test_a_group_of_its_own_takes_the_place_of_the_general_one() -> None:
     robots = parse_robots(TEXT, "Ragnar-Workbench/0.1 (x)")
     assert robots.allows("https://h.test/private/x")
