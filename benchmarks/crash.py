@@ -74,10 +74,8 @@ def write(path: Path, documents: int, seed: int) -> None:
         time.sleep(0.002 * len(texts))
         return np.stack([vector(text) for text in texts])
 
-    if path.exists():
-        store = Store.connect(path, read_only=False, embed=embed)
-    else:
-        store = Store.create(path, embed)
+    there = path.exists()
+    store = Store.connect(path, read_only=False, embed=embed) if there else Store.create(path, embed)
     print("ready", flush=True)
     rng = random.Random(seed)
     for _ in range(3):
@@ -130,8 +128,8 @@ def run(kills: int, documents: int, folder: Path, *, seed: int = 1, longest: flo
     for number in range(kills):
         process = _start(path, documents, seed + number)
         assert process.stdout is not None
-        if process.stdout.readline().strip() == "ready":
-            time.sleep(rng.uniform(0, longest))
+        assert process.stdout.readline().strip() == "ready", "the writer did not start; see its message above"
+        time.sleep(rng.uniform(0, longest))
         finished = process.poll() is not None
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGKILL)

@@ -294,7 +294,8 @@ def _fold_duckdb(raw: str) -> str:
         return raw.lower()
     decomposed = unicodedata.normalize("NFD", raw)
     plain = "".join(c for c in decomposed if unicodedata.category(c)[0] != "M")
-    return unicodedata.normalize("NFC", plain).lower()
+    # Letter by letter, as DuckDB does: a sigma at the end of a word is no special case.
+    return "".join(c.lower() for c in unicodedata.normalize("NFC", plain))
 
 
 def _dictionary_words(run: str) -> list[tuple[int, int]]:

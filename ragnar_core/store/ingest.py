@@ -177,8 +177,9 @@ class _Run:
         while self._missing() and not self._stopped:
             self._embed()
         self._write_complete()
-        for waiting in self._waiting:
-            self._count(pending=waiting.document.origin or "a document without origin")
+        # These were read before those that were never looked at.
+        left = tuple(waiting.document.origin or "a document without origin" for waiting in self._waiting)
+        self.summary = replace(self.summary, pending=left + self.summary.pending)
         if self.summary.ok:
             forget_saved_vectors(self.store)
         return replace(self.summary, cancelled=self.cancel.is_set(), seconds=time.monotonic() - self._started)

@@ -17,6 +17,7 @@ from ragnar_core.store.cache import Cache, file_revision, has_own_tables
 from ragnar_core.store.connection import Database, first_line
 from ragnar_core.store.interop_raghilda import SYSTEM_COLUMNS, embed_config_of_raghilda
 from ragnar_core.store.layout import Layout
+from ragnar_core.store.rebuild import has_foreign_key, rebuild_chunk_table
 from ragnar_core.store.schema import (
     columns_by_table,
     create_own_tables,
@@ -42,6 +43,7 @@ class Opened:
     embed_config: dict[str, Any] | None
     r_call: str | None
     has_own_tables: bool
+    foreign_key: bool
     outside: int
     hnsw: tuple[str, ...]
     cache: Cache
@@ -63,12 +65,15 @@ def opened(database: Database) -> Opened:
 
 
 def adopt(known: Opened, analyzer: dict[str, Any]) -> None:
-    """Gives a file that R wrote our own tables, before the first write to it."""
-    if known.has_own_tables:
+    """Prepares a file that R wrote for our first write: our own tables, and no foreign key."""
+    if known.has_own_tables and not known.foreign_key:
         return
     with known.database.writing() as cursor:
-        create_own_tables(cursor, dim=known.dim, analyzer=analyzer)
-    known.has_own_tables = True
+        if known.foreign_key:
+            rebuild_chunk_table(cursor, known.layout, known.dim, known.extra_cols)
+        if not known.has_own_tables:
+            create_own_tables(cursor, dim=known.dim, analyzer=analyzer)
+    known.has_own_tables, known.foreign_key = True, False
 
 
 def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
@@ -96,6 +101,7 @@ def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
         embed_config=config,
         r_call=call,
         has_own_tables=own,
+        foreign_key=has_foreign_key(cursor, layout),
         outside=_outside(database, cursor, layout, own),
         hnsw=hnsw_indexes(cursor),
         cache=cache,

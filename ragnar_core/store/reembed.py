@@ -16,7 +16,7 @@ from ragnar_core.store import interop_r
 from ragnar_core.store.index import ids_of
 from ragnar_core.store.postings import Ints
 from ragnar_core.store.prepare import check_vectors
-from ragnar_core.store.schema import CHUNKS_VIEW, chunk_table
+from ragnar_core.store.rebuild import rebuild_chunk_table
 from ragnar_core.store.text import texts_of
 from ragnar_core.store.write import count_write, insert_arrow, vector_array
 
@@ -85,37 +85,13 @@ def _missing(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
 
 
 def _exchange(store: Store, embedder: Embedder) -> None:
-    """A table cannot be altered and filled in one transaction, so it is made anew beside itself."""
     opened, layout, dim = store.opened, store.layout, embedder.dim
     if opened.hnsw:
         raise StoreError(f"{store.location} holds R's vector index; drop it first with drop_hnsw()")
-    made = chunk_table("ragnar_made", layout.version, dim, opened.extra_cols)
-    with opened.database.reading() as cursor:
-        columns = [
-            row[0]
-            for row in cursor.execute(
-                "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND schema_name = 'main' "
-                "AND column_name <> 'embedding' ORDER BY column_index",
-                [layout.table],
-            ).fetchall()
-        ]
-    names = ", ".join(f'"{name}"' for name in columns)
-    selected = ", ".join(f'e."{name}"' for name in columns)
     config = embedder.config
     with opened.cache.standing_still():
         with opened.database.writing() as cursor:
-            cursor.execute(made)
-            cursor.execute(
-                f"INSERT INTO ragnar_made ({names}, embedding) "
-                f"SELECT {selected}, r.embedding "
-                f"FROM {layout.table} e JOIN ragnar_reembed r USING (chunk_id) ORDER BY e.chunk_id"
-            )
-            if layout.version == 2:
-                cursor.execute("DROP VIEW IF EXISTS chunks")
-            cursor.execute(f"DROP TABLE {layout.table}")
-            cursor.execute(f"ALTER TABLE ragnar_made RENAME TO {layout.table}")
-            if layout.version == 2:
-                cursor.execute(CHUNKS_VIEW)
+            rebuild_chunk_table(cursor, layout, dim, opened.extra_cols, "ragnar_reembed")
             cursor.execute("DROP TABLE ragnar_reembed")
             cursor.execute("DROP TABLE ragnar_vectors")
             cursor.execute(f"CREATE TABLE ragnar_vectors (text_hash BLOB, embedding FLOAT[{dim}])")
