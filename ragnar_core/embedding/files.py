@@ -125,7 +125,10 @@ class SentenceTransformersEmbedder(Embedder):
 
     @property
     def dim(self) -> int:
-        return int(self._model().get_sentence_embedding_dimension())
+        model = self._model()
+        # Version 6 renamed it.
+        ask = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+        return int(ask())
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         return super().count_tokens(texts)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _lock = threading.Lock()
 _clients: dict[bool, httpx.Client] = {}
 
+_LONGEST = 300
 _KEY_LIKE = re.compile(
     r"\b[Bb]earer\s+[\w.~+/=-]{6,}|\b(?:sk|pk|gsk|jina|pa|hf|pat|xai)[-_][\w*-]{6,}"
     r"|\b(?:AIza|AKIA|ASIA|dapi)[\w*-]{8,}|\S*\*{3,}\S*"
@@ -57,11 +58,11 @@ class Reply:
 
     @property
     def words(self) -> str:
-        """The provider's message, one line of at most 300 characters, ending in a full stop."""
+        """The provider's message as one line that ends in a full stop; it may repeat a secret."""
         if 300 <= self.status < 400:
             return f"the address redirects to {self.headers.get('location', 'another')}: use that one."
         said = _message(self.json()) or _plain(self.text) or "no explanation."
-        said = " ".join(said.split())[:300]
+        said = " ".join(said[:20_000].split())
         return said if said.endswith((".", "!", "?")) else said + "."
 
 
@@ -123,10 +124,18 @@ def retry_after(reply: Reply) -> float | None:
 
 
 def redact(text: str, secrets: list[str]) -> str:
-    """The text with known secrets, and what looks like a key, replaced by `[key]`."""
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+    """At most 300 characters of the text, with known secrets, their beginnings and ends, and what looks like a
+    key replaced by `[key]`."""
+    known = sorted(filter(None, secrets), key=len, reverse=True)
+    for secret in known:
         text = text.replace(secret, "[key]")
-    return _KEY_LIKE.sub("[key]", text)
+
+    def part(match: re.Match[str]) -> str:
+        word = match.group()
+        return "[key]" if any(s.startswith(word) or s.endswith(word) for s in known) else word
+
+    text = _KEY_LIKE.sub("[key]", re.sub(r"[\w-]{6,}", part, text))
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def host(url: str) -> str:

@@ -442,6 +442,9 @@ def test_progress_counts_texts(server):
             {"error": {"message": "Incorrect API key provided: sk-te***cdef."}},
             "Incorrect API key provided: [key]",
         ),
+        (401, {"error": {"message": f"{'x' * 290} {KEY}"}}, f"{'x' * 290} [key]"),
+        (401, {"error": {"message": f"No such key: {KEY[8:]}"}}, "No such key: [key]."),
+        (401, {"error": {"message": "y" * 400}}, f"{'y' * 299}… Check"),
         (
             403,
             {"detail": "Country not supported"},
@@ -478,6 +481,8 @@ def test_errors_show_the_providers_words_model_and_host_but_no_key(
         + str(embedder.config)
     )
     assert KEY not in everything
+    assert KEY[8:] not in everything
+    assert KEY[:9] not in everything
 
 
 def test_an_unreachable_local_server_is_asked_once(server):
