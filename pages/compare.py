@@ -80,7 +80,7 @@ def _controls(query: str, columns: list[results.Column]) -> bool:
                 persist_state="session",
                 help="A third list between the two: both fused.",
             )
-    with row, st.container(horizontal=True, gap="small", width="content"):
+    with row, st.container(horizontal=True, gap="xsmall", width="content"):
         if not two:
             _popovers(store, "")
         compare_panels.queries(query)
@@ -95,7 +95,6 @@ def _popovers(of: Store, side: str) -> None:
     with st.popover(
         f"Settings · {count}" if count else "Settings",
         icon=":material/tune:",
-        type="tertiary",
         key=f"{side}settings",
     ):
         compare_settings.draw(side, can_merge=of.version >= 2)
@@ -103,7 +102,6 @@ def _popovers(of: Store, side: str) -> None:
     with st.popover(
         "Filter · on" if filtered else "Filter",
         icon=":material/filter_alt:",
-        type="tertiary",
         key=f"{side}filters",
     ):
         compare_filter.draw(of, side)
@@ -124,7 +122,6 @@ def _sides() -> None:
                         "Same as A",
                         on_click=compare_settings.copy_side,
                         args=SIDES,
-                        type="tertiary",
                         icon=":material/content_copy:",
                         help="Give B the settings and the filter of A.",
                     )

@@ -65,7 +65,7 @@ def remember(query: str) -> None:
 
 
 def queries(query: str) -> None:
-    with st.popover("Queries", icon=":material/history:", type="tertiary", key="queries"):
+    with st.popover("Queries", icon=":material/history:", key="queries"):
         saved = SavedQueries(workspace.folder() / "queries.json")
         with st.container(horizontal=True, vertical_alignment="bottom"):
             name = st.text_input(
@@ -140,18 +140,30 @@ def _apply(params: dict[str, Any]) -> None:
     """Set every setting as it was saved; a file that somebody edited can only set what the page knows."""
     for key, default in ADDRESS.items():
         given = params.get(key, default)
-        wanted = given if _fits(given, default) else default
+        wanted = given if _fits(key, given) else default
         if st.session_state.get(key, default) != wanted:
             st.session_state[key] = wanted
-    if params.get("store", workspace.SAMPLE) != workspace.current_name():
-        workspace.open_next(str(params.get("store")))
+    name = params.get("store", workspace.SAMPLE)
+    if name not in workspace.store_names():
+        st.session_state["saved_trouble"] = (
+            f"The store “{name}” of this search is not here; searched the open one."
+        )
+    elif name != workspace.current_name():
+        workspace.open_next(name)
         st.session_state["compare_other_store"] = True
 
 
-def _fits(given: Any, default: Any) -> bool:
-    if isinstance(default, bool) or default is None:
-        return given is None or isinstance(given, bool if isinstance(default, bool) else int | float)
-    return isinstance(given, int | float) if isinstance(default, int | float) else isinstance(given, str)
+def _fits(key: str, given: Any) -> bool:
+    choices = {
+        "view": ("Methods", "A / B"),
+        "mode": compare_settings.MODES,
+        "b_mode": compare_settings.MODES,
+        "b_store": ("", *workspace.store_names()),
+        "hybrid": (True, False),
+    }
+    if key in choices:
+        return isinstance(given, str | bool) and given in choices[key]
+    return isinstance(given, str) if key == "q" else compare_settings.fits(key.removeprefix("b_"), given)
 
 
 def wants_other_store() -> bool:
@@ -160,7 +172,7 @@ def wants_other_store() -> bool:
 
 def export(query: str, columns: list[results.Column]) -> None:
     """Two downloads, made when they are asked for; `columns` is filled after the search."""
-    with st.popover("Export", icon=":material/download:", type="tertiary", key="export", disabled=not query):
+    with st.popover("Export", icon=":material/download:", key="export", disabled=not query):
         st.markdown(":gray[The lists as they are, with every score explained.]")
         name = "comparison-" + (re.sub(r"[^a-z0-9]+", "-", query.lower()).strip("-")[:60] or "results")
         st.download_button(

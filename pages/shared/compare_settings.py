@@ -33,6 +33,18 @@ DEFAULTS: dict[str, Any] = {
     "min_bm25": None,
     "filter": "",
 }
+LIMITS: dict[str, tuple[float, float, float]] = {
+    "top_k": (1, 50, 1),
+    "bm25_k": (0.0, 100.0, 0.1),
+    "bm25_b": (0.0, 1.0, 0.05),
+    "w_vss": (0.0, 100.0, 0.1),
+    "w_bm25": (0.0, 100.0, 0.1),
+    "rrf_k": (0.0, 10_000.0, 10.0),
+    "per_doc": (1, 50, 1),
+    "mmr": (0.0, 1.0, 0.1),
+    "min_sim": (-1.0, 1.0, 0.05),
+    "min_bm25": (0.0, 1000.0, 0.5),
+}
 SIDES = ("", "b_")
 
 
@@ -103,9 +115,20 @@ def copy_side(source: str, target: str) -> None:
         st.session_state[target + name] = value(name, source)
 
 
-def _number(
-    name: str, side: str, label: str, low: float, high: float, step: float, help: str | None = None
-) -> None:
+def fits(name: str, given: Any) -> bool:
+    """Whether a setting can have this value; what is read from a file may be anything."""
+    default = DEFAULTS[name]
+    if name in LIMITS:
+        low, high, step = LIMITS[name]
+        whole = isinstance(step, int)
+        number = isinstance(given, int if whole else int | float) and not isinstance(given, bool)
+        return given is default or (number and low <= given <= high)
+    choices = {"distance": DISTANCES, "fusion": FUSIONS}.get(name)
+    return given in choices if choices else type(given) is type(default)
+
+
+def _number(name: str, side: str, label: str, help: str | None = None) -> None:
+    low, high, step = LIMITS[name]
     st.number_input(
         label,
         low,
@@ -121,14 +144,14 @@ def _number(
 
 
 def _list(side: str, can_merge: bool) -> None:
-    grid = st.grid(2, min_column_width=130, vertical_alignment="bottom")
+    grid = st.grid(2, min_column_width=112, vertical_alignment="bottom")
     with grid.cell():
-        _number("top_k", side, "Top k", 1, 50, 1, "How many passages each list shows.")
+        _number("top_k", side, "Top k", "How many passages each list shows.")
     with grid.cell():
-        _number("per_doc", side, "Per document", 1, 50, 1, "At most so many passages of one document.")
+        _number("per_doc", side, "Per document", "At most so many passages of one document.")
     with grid.cell():
         says = "Maximal marginal relevance: 1 is relevance only, lower avoids passages that are alike."
-        _number("mmr", side, "Diversity (MMR)", 0.0, 1.0, 0.1, says)
+        _number("mmr", side, "Diversity (MMR)", says)
     with grid.cell():
         says = "Chunks that share characters become one passage; the list is refilled to top k."
         _toggle("merge", side, "Merge overlaps", says, disabled=not can_merge)
@@ -152,33 +175,27 @@ def _vss(side: str) -> None:
         bind="query-params",
         persist_state="session",
     )
-    _number(
-        "min_sim", side, "Least similarity", -1.0, 1.0, 0.05, "Cosine similarity, whichever distance ranks."
-    )
+    _number("min_sim", side, "Least similarity", "Cosine similarity, whichever distance ranks.")
 
 
 def _bm25(side: str) -> None:
-    grid = st.grid(2, min_column_width=130, vertical_alignment="bottom")
+    grid = st.grid(2, min_column_width=112, vertical_alignment="bottom")
     with grid.cell():
-        _number(
-            "bm25_k", side, "k: repetition", 0.0, 100.0, 0.1, "How much a second occurrence adds; 0: nothing."
-        )
+        _number("bm25_k", side, "k: repetition", "How much a second occurrence adds; 0: nothing.")
     with grid.cell():
-        _number(
-            "bm25_b", side, "b: length", 0.0, 1.0, 0.05, "How much a long chunk is discounted; 0: not at all."
-        )
+        _number("bm25_b", side, "b: length", "How much a long chunk is discounted; 0: not at all.")
     with grid.cell():
-        _number("min_bm25", side, "Least score", 0.0, 1000.0, 0.5)
+        _number("min_bm25", side, "Least score")
     with grid.cell():
         _toggle("all_words", side, "All words", "Only chunks that contain every word of the query.")
 
 
 def _hybrid(side: str) -> None:
-    grid = st.grid(2, min_column_width=130)
+    grid = st.grid(2, min_column_width=112)
     with grid.cell():
-        _number("w_vss", side, "Weight of VSS", 0.0, 100.0, 0.1)
+        _number("w_vss", side, "Weight of VSS")
     with grid.cell():
-        _number("w_bm25", side, "Weight of BM25", 0.0, 100.0, 0.1)
+        _number("w_bm25", side, "Weight of BM25")
     with grid.cell():
         st.selectbox(
             "Fuse by",
@@ -189,7 +206,7 @@ def _hybrid(side: str) -> None:
             persist_state="session",
         )
     with grid.cell():
-        _number("rrf_k", side, "RRF k", 0.0, 10000.0, 10.0, "The larger, the less the first ranks stand out.")
+        _number("rrf_k", side, "RRF k", "The larger, the less the first ranks stand out.")
 
 
 def note(settings: SearchSettings) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import streamlit as st
 
 from pages.shared.components.rank_compare import Opened, Part
@@ -38,11 +39,7 @@ def opened_card(columns: list[Column], card: str, *, with_sentences: bool) -> Op
     one, chunk_id = columns[int(place)], int(number)
     at = next((i for i, ids in enumerate(one.passages) if ids[0] == chunk_id), None)
     try:
-        row = (
-            one.table.to_dict("records")[at]
-            if at is not None
-            else one.store.fetch([chunk_id]).to_dict("records")[0]
-        )
+        row = one.rows[at] if at is not None else one.store.fetch([chunk_id]).to_dict("records")[0]
         parts = _parts(columns, int(place), chunk_id)
     except (RagnarError, IndexError) as error:
         return Opened(card, "", [], "", [Part("This passage cannot be explained", [str(error)])], None)
@@ -61,6 +58,8 @@ def opened_card(columns: list[Column], card: str, *, with_sentences: bool) -> Op
 
 def _facts(row: dict[str, Any], ids: list[int]) -> str:
     named = f"chunk {ids[0]}" if len(ids) == 1 else f"chunks {', '.join(map(str, sorted(ids)))}, merged"
+    if pd.isna(row["start"]) or pd.isna(row["end"]):
+        return f"{named} · {len(row['text']):,} characters long"
     start, end = int(row["start"]), int(row["end"])
     return f"{named} · characters {start:,}–{end:,} · {end - start:,} long"
 

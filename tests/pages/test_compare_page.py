@@ -196,6 +196,17 @@ def test_saved_searches_bring_back_store_and_settings(opened, shown, tmp_path) -
     assert last.settings == SearchSettings(mode="bm25", top_k=2, conjunctive=True, deoverlap=False)
 
 
+def test_a_saved_search_whose_store_is_gone_says_so(opened, shown, tmp_path) -> None:
+    SavedQueries(tmp_path / "queries.json").save(
+        "lost", {"store": "gone", "q": "swim", "top_k": 999, "b_store": "gone"}
+    )
+    app = page(q="purr")
+    app.button(key="saved_0").click().run()
+    assert len(app.exception) == 0
+    assert "The store “gone” of this search is not here" in app.error[0].value
+    assert (shown[-1][0].query, shown[-1][0].settings.top_k) == ("swim", 8)
+
+
 def test_recent_queries_can_be_asked_again(opened, shown) -> None:
     app = page(q="purr")
     app.text_input(key="q").set_value("swim").run()

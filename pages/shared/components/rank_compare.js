@@ -190,7 +190,9 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
       bar.firstChild.style.width = `${Math.max(0, Math.min(1, hit.share)) * 100}%`;
       first.append(bar);
     }
-    first.append(make("span", "score", hit.score), make("span", "chevron"));
+    const score = make("span", "score", hit.score);
+    score.title = column.metric;
+    first.append(score, make("span", "chevron"));
     const second = make("span", "line second");
     second.append(make("span", "context", hit.context));
     for (const badge of hit.badges) {
@@ -224,6 +226,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
       col.style.setProperty("--tone", TONES[column.tone] || TONES.hybrid);
       const head = make("header", "head");
       head.append(make("b", "", column.title), make("span", "", column.metric));
+      head.title = column.metric;
       if (columns.some((one) => one.note)) head.append(make("span", "note", column.note || "default settings"));
       col.append(head);
       if (!column.hits.length) col.append(make("div", "empty", column.empty));
@@ -237,7 +240,9 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     });
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("aria-hidden", "true");
-    board.style.setProperty("--columns", columns.map(() => "minmax(0, 1fr)").join(" minmax(26px, 56px) "));
+    const wide = columns.length > 2 && state.open ? Number(state.open.split(":")[0]) : -1;
+    const widths = columns.map((_, c) => `minmax(0, ${c === wide ? 2 : 1}fr)`);
+    board.style.setProperty("--columns", widths.join(" minmax(26px, 56px) "));
     board.replaceChildren(...parts, svg);
     board.classList.toggle("three", columns.length > 2);
     tabs.replaceChildren(...(columns.length < 2 ? [] : columns.map(tab)));
