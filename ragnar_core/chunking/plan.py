@@ -131,9 +131,14 @@ def _between_graphemes(boundaries: Boundaries, cuts: Cuts, longest: FloatArray) 
         return cuts
     position = cuts.position[inside]
     starts = boundaries.graphemes.near(position, np.zeros(len(position)))
-    starts = np.unique(np.concatenate((starts, boundaries.line_starts, [len(text)])))
-    after = starts[np.searchsorted(starts, position, "left")]
     before = starts[np.searchsorted(starts, position, "right") - 1]
+    # The next known start may be lines away; clusters end with their line.
+    after = np.minimum(
+        np.append(starts, len(text))[np.searchsorted(starts, position, "left")],
+        np.append(boundaries.line_starts, len(text))[
+            np.searchsorted(boundaries.line_starts, position, "left")
+        ],
+    )
     nearest = np.where(position - before < after - position, before, after)
     moved = cuts.position.copy()
     moved[inside] = np.where(after - before <= longest[inside], nearest, position)
