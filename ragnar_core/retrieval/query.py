@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MAX_QUERY_CHARACTERS = 32_768
 MAX_QUERY_TERMS = 1_024
 REMEMBERED_VECTORS = 256
+SURROGATES = re.compile("[\ud800-\udfff]")
 
 _vectors: WeakKeyDictionary[Any, OrderedDict[str, NDArray[np.float32]]] = WeakKeyDictionary()
 _vectors_lock = threading.Lock()
@@ -106,6 +108,7 @@ def _as_vector(query: object) -> NDArray[np.float32]:
 
 
 def _embedded(embedder: Any, text: str) -> NDArray[np.float32]:
+    text = SURROGATES.sub("\ufffd", text)
     with _vectors_lock:
         known = _vectors.setdefault(embedder, OrderedDict())
         if text in known:

@@ -18,15 +18,15 @@ WORDS = ["apple", "banana", "cherry", "damson", "elder", "fig", "grape", "hazel"
 
 @pytest.fixture
 def repeated(make_store: Callable[..., Store]) -> Store:
-    """60 copies of the nearest text in 30 documents, then 5 others, ever farther."""
-    copies = {f"copy-{at:02d}": ["apple  apple", "apple\napple"] for at in range(30)}
+    """60 copies of the nearest text in 4 documents, then 5 others, ever farther."""
+    copies = {f"copy-{at}": ["apple  apple", "apple\napple", "apple apple"] * 5 for at in range(4)}
     others = {f"other-{at}": ["apple " + "banana cherry " * (at + 1)] for at in range(5)}
     return make_store({**copies, **others})
 
 
 def test_duplicates_are_left_out_and_refilled(repeated: Store) -> None:
     found = retrieve_vss(repeated, "apple", top_k=4, selection=Selection(drop_duplicates=True))
-    assert found["origin"].tolist() == ["copy-00", "other-0", "other-1", "other-2"]
+    assert found["origin"].tolist() == ["copy-0", "other-0", "other-1", "other-2"]
     everything = retrieve_vss(repeated, "apple", top_k=50, selection=Selection(drop_duplicates=True))
     assert len(everything) == 6
 
