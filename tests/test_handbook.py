@@ -35,7 +35,7 @@ def test_the_concept_chapters_are_there() -> None:
 
 
 def test_total_size_is_worth_searching() -> None:
-    assert 100_000 <= sum(path.stat().st_size for path in DOCUMENTS) <= 220_000
+    assert 140_000 <= sum(path.stat().st_size for path in DOCUMENTS) <= 220_000
 
 
 @by_name
