@@ -85,7 +85,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
   strip(canvas, data);
   view.watch?.disconnect();
-  view.watch = new ResizeObserver(() => strip(canvas, data));
-  view.watch.observe(canvas);
-  return () => view.watch.disconnect();
+  const watch = (view.watch = new ResizeObserver(() => strip(canvas, data)));
+  watch.observe(canvas);
+  return () => watch.disconnect();
 }

@@ -399,9 +399,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const lay = () => { if (window.ragnarMapOverlay) chart.lay(window.ragnarMapOverlay); };
   lay();
   chart.watch?.disconnect();
-  chart.watch = new ResizeObserver(() => { if (chart.data) { if (chart.at === chart.data.xy) chart.fit(); } });
-  chart.watch.observe(chart.canvas);
+  const watch = (chart.watch = new ResizeObserver(() => { if (chart.data) { if (chart.at === chart.data.xy) chart.fit(); } }));
+  watch.observe(chart.canvas);
   const gone = new AbortController();
   addEventListener("ragnar-map-overlay", lay, { signal: gone.signal });
-  return () => { gone.abort(); chart.watch.disconnect(); };
+  return () => { gone.abort(); watch.disconnect(); };
 }

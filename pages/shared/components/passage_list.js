@@ -130,7 +130,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   state.keys?.abort();
   if (!data.search) return undefined;
 
-  state.keys = new AbortController();
+  // The clean-up may run after the next call: it must end this listener and not that one.
+  const keys = (state.keys = new AbortController());
   const search = () => document.querySelector(`.st-key-${data.search} input`);
   addEventListener("keydown", (event) => {
     const active = document.activeElement, field = search();
@@ -150,6 +151,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (event.key === "Escape" && field.value) { field.focus(); field.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true })); return; }
     const free = !active || active === document.body || active.closest?.("[data-testid=stMain]") === active;
     if (free && step(event.key)) event.preventDefault();
-  }, { signal: state.keys.signal });
-  return () => state.keys.abort();
+  }, { signal: keys.signal });
+  return () => keys.abort();
 }

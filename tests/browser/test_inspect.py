@@ -1,0 +1,115 @@
+"""The Inspect page in a browser: keyboard, selection, the handle between the halves, the chunk in its document."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from ragnar_core import MarkdownDocument, Store, markdown_chunk
+
+_spec = importlib.util.spec_from_file_location("browser_tools", Path(__file__).with_name("conftest.py"))
+_tools = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_tools)
+settle, shot = _tools.settle, _tools.shot
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=20_000)
+
+TEXT = "# Animals\n\n" + "".join(
+    f"## Animal {i}\n\nNumber {i} is a {'walrus' if i % 3 == 0 else 'seal'} that sleeps on ice and eats clams "
+    "[as told](https://example.org/told).\n\n"
+    for i in range(12)
+)
+
+
+@pytest.fixture(scope="module")
+def zoo(server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the page on a store of one document."""
+    home = next(tmp_path_factory.getbasetemp().glob("server*")) / "home"
+    home.mkdir(exist_ok=True)
+    with Store.create(home / "animals.duckdb", name="animals") as store:
+        store.insert(markdown_chunk(MarkdownDocument(TEXT, "animals.md"), target_size=200))
+    return f"{server}/inspect?store=animals"
+
+
+def chosen(page) -> int:
+    return int(page.locator(".row[aria-selected=true]").get_attribute("data-id"))
+
+
+def test_search_move_and_clear_by_keyboard(open_page, zoo: str) -> None:
+    page = open_page()
+    page.goto(zoo)
+    expect(page.locator(".row[aria-selected=true]")).to_have_count(1)
+    settle(page)
+    first = chosen(page)
+    page.keyboard.press("j")
+    expect(page).to_have_url(re.compile(f"chunk={first + 1}(&|$)"))
+    page.keyboard.press("ArrowDown")
+    expect(page).to_have_url(re.compile(f"chunk={first + 2}(&|$)"))
+    page.keyboard.press("k")
+    expect(page).to_have_url(re.compile(f"chunk={first + 1}(&|$)"))
+
+    page.keyboard.press("/")
+    search = page.locator(".st-key-find input")
+    expect(search).to_be_focused()
+    page.keyboard.type("walrus")
+    expect(page.locator(".row mark").first).to_have_text("walrus")
+    expect(page.locator(".passage mark").first).to_have_text("walrus")
+    settle(page)
+    before = chosen(page)
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(f".row[data-id='{before}']")).to_have_attribute("aria-selected", "false")
+    moved = chosen(page)
+    expect(page).to_have_url(re.compile(f"chunk={moved}(&|$)"))
+    assert page.locator(f".row[data-id='{moved}'] .rank").inner_text() == "2"
+
+    page.keyboard.press("Escape")
+    expect(search).to_have_value("")
+    expect(page.locator(".row mark")).to_have_count(0)
+    expect(page.locator(f".row[data-id='{moved}']")).to_have_attribute("aria-selected", "true")
+    shot(page, "inspect_keyboard")
+
+
+def test_a_link_shows_the_same_view_and_the_handle_moves(open_page, zoo: str) -> None:
+    page = open_page()
+    page.goto(f"{zoo}&find=walrus&chunk=5&view=In+document")
+    own = page.locator(".flag.own")
+    expect(own).to_have_text("chunk 5")
+    page.locator(".flag", has_text=re.compile("^chunk 6$")).click()
+    expect(own).to_have_text("chunk 6")
+    expect(page).to_have_url(re.compile("chunk=6(&|$)"))
+    assert page.locator(".part.own.twice").count() >= 1
+    shown = "".join(page.locator(".part").all_inner_texts())
+    assert "Number 11" in shown
+
+    handle = page.get_by_role("separator", name="Width of the list")
+    width = page.locator(".list").first.bounding_box()["width"]
+    place = handle.bounding_box()
+    page.mouse.move(place["x"] + 7, place["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(place["x"] + 107, place["y"] + 40, steps=4)
+    page.mouse.up()
+    wider = page.locator(".list").first.bounding_box()["width"]
+    assert 80 <= wider - width <= 110
+    handle.press("ArrowLeft")
+    assert page.locator(".list").first.bounding_box()["width"] < wider
+
+
+def test_rendered_raw_and_phone_width(open_page, zoo: str) -> None:
+    page = open_page(width=390, height=844, dark=True)
+    page.goto(f"{zoo}&find=walrus")
+    link = page.locator(".passage a").first
+    expect(link).to_have_attribute("href", "https://example.org/told")
+    assert link.get_attribute("target") == "_blank"
+    assert link.get_attribute("rel") == "noopener noreferrer nofollow"
+    page.get_by_text("Raw", exact=True).click()
+    expect(page.locator(".passage.raw")).to_contain_text("[as told](https://example.org/told)")
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    list_box, passage_box = (page.locator(name).first.bounding_box() for name in (".list", ".passage"))
+    assert passage_box["y"] > list_box["y"] + list_box["height"]
+    shot(page, "inspect_phone_dark")
