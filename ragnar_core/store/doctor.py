@@ -29,7 +29,7 @@ from ragnar_core.store.write import Existing, count_write, delete_chunks, delete
 if TYPE_CHECKING:
     from ragnar_core.store.store import Store
 
-_FREE_BLOCKS = 0.3
+_BLOAT = 2
 _SMALL_FILE = 16 * 2**20
 _SAME_VECTOR = 0.98
 
@@ -273,22 +273,28 @@ def _duplicates(store: Store) -> list[Finding]:
 
 
 def _bloat(store: Store) -> list[Finding]:
+    """Deleted rows keep their room in the file: its size against what the rows in it need."""
     path = store.opened.database.path
     if path is None:
         return []
+    own = " + (SELECT coalesce(sum(octet_length(term_ids)), 0) * 2 FROM ragnar_postings)"
+    texts = "chunks" if store.version == 1 else store.layout.documents
     with store.opened.database.reading() as cursor:
         row = cursor.execute(
-            "SELECT total_blocks, free_blocks, block_size FROM pragma_database_size()"
+            f"SELECT (SELECT coalesce(sum(strlen(text)), 0) FROM {texts}) + (SELECT count(*) * ? FROM {store.layout.table})"
+            + (own if store.opened.has_own_tables else ""),
+            [4 * store.dim + 64],
         ).fetchone()
-    if row is None or row[0] * row[2] < _SMALL_FILE or row[1] < row[0] * _FREE_BLOCKS:
+    size, needed = Path(path).stat().st_size, int(row[0]) if row else 0
+    if size < _BLOAT * needed + _SMALL_FILE:
         return []
     return [
         Finding(
             "bloat",
             "note",
-            f"{row[1] * row[2] / 1e6:,.0f} of {row[0] * row[2] / 1e6:,.0f} MB of the file are not in use.",
+            f"The file takes {size / 1e6:,.0f} MB for {needed / 1e6:,.0f} MB of documents, vectors and postings.",
             "Copy the store into a new file and put that in its place.",
-            int(row[1] * row[2]),
+            size - needed,
         )
     ]
 
