@@ -8,8 +8,9 @@ are 1-based and columns count bytes, as in cmark; `boundaries.py` turns them int
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache
 from typing import Any, NamedTuple
 
 import cffi
@@ -66,7 +67,10 @@ _ffi.cdef(
     """
 )
 _nodes: Any = _ffi.dlopen(_cmark.__file__)
-_register = threading.Lock()
+core_extensions_ensure_registered()
+
+# Extensions that act inside a line add their characters to a table that all of cmark's parsers share.
+_inline_extensions = threading.Lock()
 
 
 class Blocks(NamedTuple):
@@ -172,7 +176,7 @@ def parse_elements(data: bytes) -> list[Element]:
     Footnotes are read as ordinary paragraphs, as ragnar reads them here.
     """
     found = []
-    with _tree(data, ALL_EXTENSIONS, PARSE_OPTIONS & ~Options.CMARK_OPT_FOOTNOTES) as root:
+    with _tree(data, BLOCK_EXTENSIONS, PARSE_OPTIONS & ~Options.CMARK_OPT_FOOTNOTES) as root:
         todo = [(_nodes.cmark_node_first_child(root), "")]
         while todo:
             node, parent = todo.pop()
@@ -215,13 +219,12 @@ def _tag(node: Any, kind: str, parent: str) -> str:
 def _tree(data: bytes, extensions: tuple[str, ...], options: int = PARSE_OPTIONS) -> Iterator[Any]:
     """The root of the parsed tree; freed afterwards, which cmarkgfm's own functions do not do."""
     lib, ffi = _cmark.lib, _cmark.ffi
-    with _register:
-        core_extensions_ensure_registered()
     parser = lib.cmark_parser_new(options)
     for name in extensions:
         lib.cmark_parser_attach_syntax_extension(parser, lib.cmark_find_syntax_extension(name.encode()))
-    lib.cmark_parser_feed(parser, ffi.from_buffer("char[]", data), len(data))
-    address = int(ffi.cast("uintptr_t", lib.cmark_parser_finish(parser)))
+    with _inline_extensions if extensions is ALL_EXTENSIONS else nullcontext():
+        lib.cmark_parser_feed(parser, ffi.from_buffer("char[]", data), len(data))
+        address = int(ffi.cast("uintptr_t", lib.cmark_parser_finish(parser)))
     lib.cmark_parser_free(parser)
     root = _ffi.cast("cmark_node *", address)
     try:
@@ -230,18 +233,7 @@ def _tree(data: bytes, extensions: tuple[str, ...], options: int = PARSE_OPTIONS
         _nodes.cmark_node_free(root)
 
 
-def _memoised(function: Callable[[], int]) -> Callable[[], int]:
-    values: list[int] = []
-
-    def once() -> int:
-        if not values:
-            values.append(function())
-        return values[0]
-
-    return once
-
-
-@_memoised
+@cache
 def _table_type() -> int:
     """The number of table nodes: extensions get theirs when they are registered."""
     with _tree(b"a|b\n-|-\n", BLOCK_EXTENSIONS) as root:
