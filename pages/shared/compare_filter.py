@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.shared.compare_stamp import stamp
 from pages.shared.shell import plain
 from ragnar_core import FilterError, Store
 from ragnar_core.retrieval import ColumnChoice, Filter, filter_choices
@@ -61,7 +62,7 @@ def _meaning(store: Store, text: str) -> Filter | None:
         if parsed.is_empty:
             st.caption("Everything passes.")
         else:
-            passing = _passing(store.location, store.revision, parsed.text(), store)
+            passing = _passing(stamp(store), parsed.text(), store)
             st.caption(f"{passing:,} of {store.counts().chunks:,} chunks pass: {plain(parsed.sentence())}")
     except FilterError as error:
         st.caption(f":red[:material/error: {plain(str(error))}]")
@@ -70,7 +71,7 @@ def _meaning(store: Store, text: str) -> Filter | None:
 
 
 @st.cache_data(show_spinner=False, max_entries=64)
-def _passing(location: str, revision: int, text: str, _store: Store) -> int:
+def _passing(version: str, text: str, _store: Store) -> int:
     rows = allowed_rows(_store, text, _store.postings().chunk_ids)
     return _store.counts().chunks if rows is None else len(rows)
 
@@ -102,12 +103,12 @@ def _write(key: str, parts: list[dict[str, Any]]) -> None:
 
 
 @st.cache_data(show_spinner=False, max_entries=16)
-def _choices(location: str, revision: int, _store: Store) -> list[ColumnChoice]:
+def _choices(version: str, _store: Store) -> list[ColumnChoice]:
     return filter_choices(_store)
 
 
 def _form(store: Store, key: str, side: str) -> None:
-    choices = {choice.name: choice for choice in _choices(store.location, store.revision, store)}
+    choices = {choice.name: choice for choice in _choices(stamp(store), store)}
     grid = st.grid(3, min_column_width=130)
     with grid.cell():
         name = st.selectbox("Column", list(choices), key=f"{side}f_column")

@@ -12,6 +12,7 @@ from pages.shared import compare_settings, results, workspace
 from pages.shared.compare_queries import SavedQueries
 from pages.shared.compare_queries import remember as remembered
 from pages.shared.compare_settings import SIDES
+from pages.shared.compare_stamp import stamp
 from pages.shared.shell import plain
 from ragnar_core import RagnarError, Store
 from ragnar_core.retrieval import Absence, SearchSettings, search
@@ -35,8 +36,8 @@ LISTED_DOCUMENTS = 500
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)
-def warm(_store: Store) -> None:
-    """Load the model and the store's tables while the person still reads the page."""
+def warm(location: str, _store: Store) -> None:
+    """Load the model and the store's tables while the person still reads the page; once a store."""
     threading.Thread(target=_warm, args=(_store,), daemon=True).start()
 
 
@@ -206,12 +207,12 @@ def _lists(columns: list[results.Column]) -> list[ResultList]:
 
 
 @st.cache_data(show_spinner=False, max_entries=16)
-def _origins(location: str, revision: int, _store: Store) -> list[str]:
+def _origins(version: str, _store: Store) -> list[str]:
     return sorted(str(origin) for origin in _store.documents()["origin"].dropna().unique())
 
 
 @st.cache_data(show_spinner=False, max_entries=32)
-def _chunks(location: str, revision: int, origin: str, _store: Store) -> dict[int, str]:
+def _chunks(version: str, origin: str, _store: Store) -> dict[int, str]:
     """Chunk ids of a document with a line about each."""
     documents = _store.documents()
     doc_id = documents.loc[documents["origin"] == origin, "doc_id"].iloc[0]
@@ -224,7 +225,7 @@ def _chunks(location: str, revision: int, origin: str, _store: Store) -> dict[in
 
 def missing_passage(store: Store) -> tuple[str | None, int | None]:
     """The document, and perhaps the chunk, that somebody misses in the lists."""
-    origins = _origins(store.location, store.revision, store)
+    origins = _origins(stamp(store), store)
     st.markdown("**Why is a passage not here?**")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if len(origins) > LISTED_DOCUMENTS:
@@ -240,7 +241,7 @@ def missing_passage(store: Store) -> tuple[str | None, int | None]:
         )
         if origin is None:
             return None, None
-        chunks = _chunks(store.location, store.revision, origin, store)
+        chunks = _chunks(stamp(store), origin, store)
         chunk = st.selectbox(
             "Chunk",
             list(chunks),

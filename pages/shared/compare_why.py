@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import streamlit as st
 
+from pages.shared.compare_stamp import stamp
 from pages.shared.components.rank_compare import Opened, Part
 from pages.shared.text import utf16_spans
 from ragnar_core import RagnarError, Store
@@ -46,7 +47,7 @@ def opened_card(columns: list[Column], card: str, *, with_sentences: bool) -> Op
     sentences = None
     if with_sentences:
         try:
-            sentences = _nearest(one.store.location, one.store.revision, one.query, row["text"], one.store)
+            sentences = _nearest(stamp(one.store), one.query, row["text"], one.store)
         except RagnarError as error:
             parts.append(Part("Nearest sentences", [str(error)]))
     marks = [(start, end) for start, end, _ in query_matches(one.store, one.query, row["text"])]
@@ -165,7 +166,7 @@ def _elsewhere(columns: list[Column], place: int, chunk_id: int) -> list[str]:
 
 
 @st.cache_data(show_spinner=False, max_entries=200)
-def _nearest(location: str, revision: int, query: str, text: str, _store: Store) -> list[list[float]]:
+def _nearest(version: str, query: str, text: str, _store: Store) -> list[list[float]]:
     found = nearest_sentences(_store, query, text, limit=NEAREST)
     at = utf16_spans(text, [(one.start, one.end) for one in found])
     return [[start, end, round(one.similarity, 4)] for (start, end), one in zip(at, found, strict=True)]

@@ -169,6 +169,11 @@ def test_the_filter_form_writes_the_text(opened, shown) -> None:
     assert shown[-1][1].table["origin"].tolist() == ["dogs.md"]
     app.button(key="drop_1").click().run()
     assert app.text_input(key="filter").value == 'kind in ["pet"]'
+    app.selectbox(key="f_column").set_value("day").run()
+    app.selectbox(key="f_operator_date").set_value("is at most").run()
+    button(app, "Add to the filter").click().run()
+    assert app.text_input(key="filter").value == 'kind in ["pet"] and day <= "2020-01-01"'
+    assert any("4 of 4 chunks pass" in one.value for one in app.caption)
     assert wrong(app) == []
 
 
@@ -182,6 +187,20 @@ def test_searches_are_saved_and_forgotten(opened, tmp_path) -> None:
     app.button(key="forget_0").click().run()
     assert SavedQueries(tmp_path / "queries.json").all() == {}
     assert wrong(app) == []
+
+
+def test_a_store_built_anew_in_the_same_place_is_not_mistaken_for_the_old_one(opened, tmp_path) -> None:
+    app = page(q="purr")
+    assert list(app.selectbox(key="missing").options) == ["birds.md", "cats.md", "dogs.md", "fish.md"]
+    workspace.stores().close("zoo")
+    made = FunctionEmbedder(count_words, 4, "counts")
+    store = Store.create(tmp_path / "zoo.duckdb", made, extra_cols={"year": int}, overwrite=True)
+    for at in range(4):
+        store.insert(pd.DataFrame([{"origin": f"new-{at}.md", "text": "Purr.", "year": at}]))
+    workspace.stores().put("zoo", store)
+    opened["zoo"] = store
+    app.run()
+    assert list(app.selectbox(key="missing").options) == ["new-0.md", "new-1.md", "new-2.md", "new-3.md"]
 
 
 def test_saved_searches_bring_back_store_and_settings(opened, shown, tmp_path) -> None:
