@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 import streamlit as st
@@ -122,10 +123,14 @@ def vss(index: LiveIndex, query: str, top_k: int) -> VectorRanking:
 def embed_missing(job: Job, indexes: Sequence[LiveIndex], query: str) -> int:
     """Give every chunk a vector, those with the query's words first. Work for the job manager; returns how many."""
     cache, embedder = vector_cache(), embed_default()
-    texts: list[str] = []
-    for index in indexes:
-        order = np.argsort(-index.scores(query), kind="stable")
-        texts += [index.texts[i] for i in order.tolist()]
+    orders = [np.argsort(-index.scores(query), kind="stable").tolist() for index in indexes]
+    # Likely passages first, of every side in turn, so that the first results are worth reading.
+    texts = [
+        index.texts[chunk]
+        for turn in zip_longest(*orders)
+        for index, chunk in zip(indexes, turn, strict=True)
+        if chunk is not None
+    ]
     todo = cache.missing(texts)
     job.report(0, len(todo))
     for start in range(0, len(todo), BATCH):

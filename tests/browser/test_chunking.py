@@ -261,6 +261,17 @@ def test_hostile_text_is_shown_and_does_nothing(chunking, open_page) -> None:
     page.wait_for_timeout(300)
     assert page.evaluate("() => window.owned") is None
 
+    before = page.evaluate(f"() => ({DOC})().dataset.document")
+    page.get_by_role("combobox", name="Document").click()
+    page.get_by_role("option", name="mixed.md").click()
+    page.wait_for_function(f"(before) => ({DOC})().dataset.document !== before", arg=before)
+    settle(page)
+    shown = page.evaluate(f"() => ({DOC})().querySelector('.text').textContent")
+    assert shown == MarkdownDocument(MIXED).text
+    chunks = markdown_chunk(MIXED, **ChunkSettings.workbench(target_size=200, target_overlap=0.5).to_dict())
+    assert data(page, "chunks") == len(chunks)
+    assert painted(page)[:4] == chunks.texts[:4]
+
 
 def _middle(locator) -> tuple[float, float]:
     box = locator.bounding_box()

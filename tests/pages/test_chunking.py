@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import re
 import threading
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from pages.shared import chunking_try
 from pages.shared.chunking_documents import TunedDocument, packed
 from pages.shared.chunking_state import Sides, fitted, sides_as_url, sides_from_url
-from pages.shared.chunking_try import LiveIndex, VectorCache, results
+from pages.shared.chunking_try import LiveIndex, VectorCache, embed_missing, results, vss
 from pages.shared.components.chunk_text import Side
+from pages.shared.jobs import Job
 from ragnar_core import (
     ChunkSettings,
     FunctionEmbedder,
@@ -217,6 +220,60 @@ def test_vector_cache_knows_what_is_missing() -> None:
     rows, vectors = cache.known(["a", "b", "b"])
     assert rows.tolist() == [1, 2]
     assert vectors.tolist() == [[1, 2], [1, 2]]
+
+
+@pytest.fixture
+def toy_model(monkeypatch: pytest.MonkeyPatch):
+    """In place of the built-in model: one number a text, its length; keeps what it was given."""
+    seen: list[list[str]] = []
+
+    def embed(texts):
+        seen.append(list(texts))
+        return np.array([[len(text), 1] for text in texts], np.float32)
+
+    model = FunctionEmbedder(embed, dim=2, name="toy")
+    monkeypatch.setattr(chunking_try, "embed_default", lambda: model)
+    chunking_try.vector_cache.clear()
+    chunking_try.query_vector.clear()
+    yield seen
+    chunking_try.vector_cache.clear()
+    chunking_try.query_vector.clear()
+
+
+def indexes() -> list[LiveIndex]:
+    """One document in two ways: chunks of one word, chunks of two."""
+    text = "apple\n\nberth\n\ncrane\n\ndocks\n"
+    return [
+        LiveIndex(markdown_chunk(text, target_size=size, target_overlap=0), Analyzer()) for size in (7, 14)
+    ]
+
+
+def test_likely_passages_of_both_sides_are_embedded_first(toy_model) -> None:
+    job = Job(1, "try", "t", "k")
+    assert embed_missing(job, indexes(), "crane") == 6
+    assert [text.split() for text in itertools.chain(*toy_model)][:3] == [
+        ["crane"],
+        ["crane", "docks"],
+        ["apple"],
+    ]
+    assert (job.done, job.total) == (6, 6)
+    assert embed_missing(job, indexes(), "crane") == 0
+
+
+def test_a_cancelled_job_embeds_nothing_more(toy_model) -> None:
+    job = Job(1, "try", "t", "k")
+    job.cancel.set()
+    assert embed_missing(job, indexes(), "crane") == 0
+    assert toy_model == []
+
+
+def test_vss_ranks_what_has_a_vector_by_now(toy_model) -> None:
+    index = indexes()[0]
+    assert (vss(index, "a", 3).known, vss(index, "a", 3).total) == (0, 4)
+    chunking_try.vector_cache().put(index.texts[1:3], np.array([[1, 0], [0, 1]], np.float32))
+    found = vss(index, "a", 3)
+    assert (found.known, found.total) == (2, 4)
+    assert found.ranking.rows.tolist() == [1, 2]
 
 
 def test_vector_cache_is_safe_between_threads() -> None:

@@ -169,8 +169,8 @@ function commit(view) {
 // --- painting ---------------------------------------------------------------------------------------------------
 
 function paintAll(view, textIsPainted = false) {
-  const side = view.sides[view.edited];
-  if (side && view.chosen >= side.starts.length) view.chosen = -1;
+  // The chosen place stays where it is in the text, whatever number its chunk has now.
+  if (view.chosen >= 0) view.chosen = chunkAt(view, view.chosenAt);
   if (!textIsPainted) {
     view.hovered = -1;
     paintText(view);
@@ -224,6 +224,7 @@ function chunkAt(view, at) {
 
 function choose(view, k, scroll) {
   view.chosen = k;
+  view.chosenAt = view.sides[view.edited]?.starts[k];
   view.hovered = -1;
   if (scroll && k >= 0) scrollToPosition(view, view.sides[view.edited].starts[k]);
   paintText(view);
@@ -233,6 +234,7 @@ function choose(view, k, scroll) {
 
 function jump(view, at) {
   choose(view, chunkAt(view, at), false);
+  if (view.chosen >= 0) view.chosenAt = at;
   scrollToPosition(view, at);
 }
 

@@ -36,7 +36,7 @@ function readText(sent) {
 // sight is not laid out at all.
 function layText(view, source) {
   const { text } = source, page = document.createDocumentFragment();
-  Object.assign(view, { source, nodes: [], nodeStarts: [], chosen: -1, hovered: -1 });
+  Object.assign(view, { source, nodes: [], nodeStarts: [], chosen: -1, hovered: -1, hits: [], troubles: [] });
   for (let from = 0; from < text.length;) {
     let to = Math.min(text.length, from + LONGEST_BLOCK);
     if (to < text.length) {
