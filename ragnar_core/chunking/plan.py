@@ -42,6 +42,7 @@ def plan_cuts(
         starts, ends = (units.positions(target) for target in targets)
     wanted = np.unique(np.concatenate((starts, ends)))
     reach = units.reach(wanted, max(settings.snap_distance, 0))
+    as_ragnar = settings.strategy == "ragnar" and not settings.keep_whole
     if settings.strategy == "anchored":
         # Starts are where they should be, and an end must not move as far as the next chunk's start.
         shared = units.reach(wanted, (settings.target_size or 0) * settings.target_overlap)
@@ -50,7 +51,7 @@ def plan_cuts(
     # ICU ends a sentence at every line end; a person would not.
     line = (cuts.kind == CUT_KINDS.index("sentence")) & is_among(cuts.position, boundaries.line_starts)
     cuts.kind[line] = CUT_KINDS.index("line")
-    if settings.keep_whole or reach.min() >= LONGEST_USUAL_CLUSTER:
+    if not as_ragnar or reach.min() >= LONGEST_USUAL_CLUSTER:
         cuts = _between_graphemes(boundaries, cuts, units.reach(wanted, settings.target_size or np.inf))
     return starts, ends, cuts
 

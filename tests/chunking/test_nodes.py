@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ragnar_core.chunking import Boundaries, markdown_node_positions
+from ragnar_core.chunking import Boundaries, ChunkSettings, markdown_chunk, markdown_node_positions
 
 Row = dict[str, Any]
 
@@ -75,6 +76,29 @@ def test_a_raw_text_is_normalised_first(
 def test_paragraphs_split_off_before_a_table_have_no_position() -> None:
     nodes = markdown_node_positions("text\na|b\n-|-\n1|2\n", ["paragraph", "table_row"])
     assert nodes.values.tolist() == [["table_row", 13, 16]]
+
+
+def test_threads_do_not_disturb_each_other(reference_documents: dict[str, Row]) -> None:
+    texts = [row["normalized"] for row in reference_documents.values() if row["n_chars"] < 5_000] * 3
+
+    def look(text: str) -> list[Any]:
+        nodes = markdown_node_positions(text)
+        chunks = markdown_chunk(text, target_size=100, segment_by_heading_levels=[1])
+        return [nodes.values.tolist(), chunks.ranges.tolist(), list(chunks.contexts)]
+
+    alone = [look(text) for text in texts]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(look, texts)) == alone
+
+
+def test_threads_may_share_boundaries() -> None:
+    text = "One sentence here. Another one there.\n" * 500
+    settings = [ChunkSettings(size, 0.5) for size in range(40, 240, 5)]
+    alone = [Boundaries.of(text).chunk(one).ranges.tolist() for one in settings]
+    shared = Boundaries.of(text)
+    with ThreadPoolExecutor(6) as pool:
+        found = pool.map(lambda one: shared.chunk(one).ranges.tolist(), settings)
+        assert list(found) == alone
 
 
 def _rows(golden: Callable[[str], list[Row]], name: str, documents: dict[str, Row]) -> list[tuple[str, Row]]:
