@@ -5,6 +5,7 @@ const TONES = {
   vss: "var(--st-violet-color)", bm25: "var(--st-orange-color)", hybrid: "var(--st-primary-color)",
   union: "var(--st-primary-color)", a: "var(--st-blue-color)", b: "var(--st-red-color)",
 };
+const KEYS = [["/", "query"], ["↑ ↓", "passages"], ["← →", "the same passage in the next list"], ["Enter", "why"], ["Esc", "close"]];
 const SVG = "http://www.w3.org/2000/svg";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -155,7 +156,7 @@ function details(hit, card, data, wishes) {
 }
 
 export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
-  const [strip, tabs, board] = [".strip", ".tabs", ".board"].map((name) => parentElement.querySelector(name));
+  const [strip, tabs, board, hint] = [".strip", ".tabs", ".board", ".hint"].map((name) => parentElement.querySelector(name));
   const state = states.get(board) || { open: null, shown: 0, drawn: "" };
   states.set(board, state);
   if (state.query !== data.query) Object.assign(state, { open: null, query: data.query });
@@ -360,6 +361,8 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   if (data.focus) addEventListener("keydown", slash);
 
   figureStrip(strip, data);
+  hint.hidden = !data.focus || !columns.length;
+  hint.replaceChildren(...KEYS.flatMap(([key, does]) => [make("kbd", "", key), ` ${does}   `]));
   const drawn = JSON.stringify({ ...data, figures: 0 });
   if (state.drawn !== drawn) { state.drawn = drawn; draw(); }
   const watch = new ResizeObserver(link);

@@ -12,7 +12,7 @@ _HERE = Path(__file__).parent
 _component = st.components.v2.component(
     "ragnar_rank_compare",
     html="""
-<div class="frame"><div class="strip"></div><div class="tabs"></div><div class="board"></div></div>
+<div class="frame"><div class="strip"></div><div class="tabs"></div><div class="board"></div><p class="hint"></p></div>
 """,
     css=(_HERE / "rank_compare.css").read_text("utf-8"),
     js=(_HERE / "rank_compare.js").read_text("utf-8"),
