@@ -98,7 +98,7 @@ class _Crawl:
         self._settings = settings
         self._fetcher = fetcher
         self._progress = progress
-        self._previous = previous.records if previous is not None else {}
+        self._previous = dict(previous.records) if previous is not None else {}
         self._on_document = on_document
         self._scopes: list[Scope] = []
         self._sites: list[Scope] = []
@@ -158,7 +158,9 @@ class _Crawl:
         self._sites.append(site)
 
     def _take_up(self, state: CrawlState, retry_failed: bool) -> None:
-        self._records.update(state.records)
+        carried = {url: state.records[url] for url in state.carried if url in state.records}
+        self._previous.update(carried)
+        self._records.update({url: record for url, record in state.records.items() if url not in carried})
         self._duplicates.update(state.duplicates)
         self._texts.update(
             {record.text_hash: url for url, record in state.records.items() if record.text_hash}
@@ -341,13 +343,16 @@ class _Crawl:
                 complete and url not in self._records and problem is None and url not in self._duplicates
             ):
                 vanished.append(url)
+        left = set(self._previous) - set(self._records) - set(vanished) - set(self._duplicates)
+        carried = {url: self._previous[url] for url in sorted(left)}
         state = CrawlState(
             starts=tuple(self._starts),
-            records=dict(self._records),
+            records={**carried, **self._records},
             waiting=tuple(self._walk.waiting()),
             seen=tuple(sorted(self._walk.seen)),
             problems=tuple(self._problems.values()),
             duplicates=dict(self._duplicates),
+            carried=tuple(carried),
         )
         return CrawlResult(
             documents=sorted(self._documents, key=lambda document: document.origin or ""),

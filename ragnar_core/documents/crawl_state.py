@@ -35,7 +35,11 @@ class CrawlProblem:
 
 @dataclass(frozen=True)
 class CrawlState:
-    """All that a later crawl needs; plain values through `to_dict`, ready for JSON."""
+    """All that a later crawl needs; plain values through `to_dict`, ready for JSON.
+
+    `carried` names the records that come from an earlier crawl and were not confirmed by this one, because it
+    was stopped or the page failed.
+    """
 
     starts: tuple[str, ...] = ()
     records: dict[str, PageRecord] = field(default_factory=dict)
@@ -43,6 +47,7 @@ class CrawlState:
     seen: tuple[str, ...] = ()
     problems: tuple[CrawlProblem, ...] = ()
     duplicates: dict[str, str] = field(default_factory=dict)
+    carried: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -58,6 +63,7 @@ class CrawlState:
             "seen": list(self.seen),
             "problems": [asdict(problem) for problem in self.problems],
             "duplicates": dict(self.duplicates),
+            "carried": list(self.carried),
         }
 
     @classmethod
@@ -71,6 +77,7 @@ class CrawlState:
             seen=tuple(values["seen"]),
             problems=tuple(CrawlProblem(**problem) for problem in values["problems"]),
             duplicates=dict(values["duplicates"]),
+            carried=tuple(values.get("carried", ())),
         )
 
 

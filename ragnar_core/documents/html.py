@@ -261,9 +261,12 @@ def _markdown_class() -> Any:
 
 
 def _keeping_blanks(convert: Any) -> Any:
-    """An inline element that holds only blanks still parts the words around it."""
+    """An inline element that holds only blanks still parts the words around it; in code it changes nothing."""
 
     def implementation(self: Any, el: Any, text: str, *args: Any, **kwargs: Any) -> str:
+        parents = kwargs.get("parent_tags") or (args[0] if args else ())
+        if "_noformat" in parents:  # in code each blank counts
+            return text
         if text and not text.strip():
             return " "
         return str(convert(self, el, text, *args, **kwargs))

@@ -45,7 +45,7 @@ def read_source(source: Source) -> Reading:
     except Exception as error:  # the parsers of damaged files fail in ways that no list of exceptions covers
         raise damaged(source, NAMES.get(kind, kind), f"{type(error).__name__}: {error}") from error
     # A form feed is a page's end. None is left at the start: a rule there would open a front matter.
-    markdown = PAGE_ENDS.sub(_rules, reading.markdown.strip("\n\f"))
+    markdown = PAGE_ENDS.sub(_rules, reading.markdown.lstrip("\r\n\f").rstrip())
     return replace(reading, markdown=markdown)
 
 

@@ -179,6 +179,31 @@ def test_a_second_crawl_asks_for_changes_only(site: Any) -> None:
     assert asked["/dated"]["if-modified-since"] == "Mon, 01 Jan 2024 00:00:00 GMT"
 
 
+def test_a_second_crawl_that_is_stopped_forgets_nothing(site: Any) -> None:
+    for number in range(12):
+        site.page(f"/{number}", f"page {number} <a href='/{number + 1}'>next</a>", ETag=f'"{number}"')
+    site.page("/12", "the end")
+    long = settings(max_depth=50)
+    first = crawl(site.url + "/0", long)
+    cancel = threading.Event()
+    stopped = crawl(
+        site.url + "/0",
+        long,
+        previous=first.state,
+        cancel=cancel,
+        progress=lambda at: cancel.set() if at.url.endswith("/4") else None,
+    )
+    assert (stopped.stopped, stopped.vanished, len(stopped.changes)) == ("cancelled", [], 5)
+    assert len(stopped.state.records) == 13
+    assert len(stopped.state.carried) == 8
+    site.page("/7", "page 7 anew <a href='/8'>next</a>")
+    state = CrawlState.from_dict(json.loads(json.dumps(stopped.state.to_dict())))
+    rest = crawl(site.url + "/0", long, resume=state)
+    assert origins(rest, site) == ["/7"]
+    assert sorted(rest.changes.values()) == ["changed"] + ["unchanged"] * 7
+    assert (rest.state.carried, rest.vanished) == ((), [])
+
+
 def test_a_page_that_nothing_links_to_any_more_has_vanished(site: Any) -> None:
     site.page("/", "home <a href='/a'>a</a>")
     site.page("/a", "a")
