@@ -11,7 +11,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from pages.shared import chunking_try
+from pages.shared import chunking_try, workspace
 from pages.shared.chunking_documents import TunedDocument, packed
 from pages.shared.chunking_state import Sides, fitted, sides_as_url, sides_from_url
 from pages.shared.chunking_try import LiveIndex, VectorCache, embed_missing, results, vss
@@ -293,3 +293,15 @@ def test_vector_cache_is_safe_between_threads() -> None:
         thread.join()
     assert wrong == []
     assert cache.missing(["a0", "b199", "c7"]) == []
+
+
+def test_a_document_that_went_away_leaves_the_page_whole(app) -> None:
+    test = app()
+    assert test.selectbox(key="document").value == "harbour.md"
+    test.selectbox(key="document").set_value("handbook/03-chunking.md").run()
+    assert "handbook/03-chunking.md" in python_line(test)
+    test.selectbox(key="document").set_value("harbour.md").run()
+    workspace.shelf().remove("harbour.md")
+    test.run()
+    assert not test.exception
+    assert "handbook/" in python_line(test)
