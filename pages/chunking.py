@@ -207,8 +207,7 @@ def embedding(tuned: TunedDocument, indexes: list[chunking_try.LiveIndex], query
     if len(missing) <= EMBED_UNASKED:
         return start()
     seconds = len(missing) / EMBEDDED_A_SECOND
-    wait = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
-    label = f"Search by meaning too: embed {len(missing):,} chunks here (about {wait})"
+    label = f"Search by meaning too: embed {len(missing):,} chunks here (about {duration(seconds)})"
     st.button(label, key="chunk_embed", icon=":material/hub:", on_click=start)
     return None
 
@@ -238,14 +237,14 @@ def whole_collection(found: dict[str, Source], settings: ChunkSettings, cost: Em
         table = pd.DataFrame(rows)
         tokens = int(table["Tokens"].sum()) if len(table) else 0
         seconds = cost.seconds(tokens)
-        time = "" if seconds is None else f", about {seconds / 60:.1f} min of embedding"
+        time = "" if seconds is None else f", about {duration(seconds)} of embedding"
         price = f", ${cost.dollars(tokens):.2f}" if cost.dollars_per_million else ""
         st.markdown(f"**{table['Chunks'].sum():,} chunks, {tokens:,} tokens**{time}{price}")
         st.dataframe(
             table, hide_index=True, key="chunk_collection",
             column_config={
                 "Duplication": st.column_config.NumberColumn(format="%.2f×"),
-                "Inside a sentence": st.column_config.NumberColumn(format="percent", help="Cuts at a word or a character"),
+                "Inside a sentence": st.column_config.NumberColumn(format="%d %%", help="Part of the cuts"),
             },
         )  # fmt: skip
 
@@ -271,12 +270,18 @@ def collection(
                 "Tokens": report.tokens_total,
                 "Too long": len(report.too_long),
                 "Duplication": report.duplication,
-                "Inside a sentence": report.inside_sentence,
+                "Inside a sentence": round(100 * report.inside_sentence),
                 "Broken tables": len(report.broken("table")),
                 "Broken code": len(report.broken("code")),
             }
         )
     return rows
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def python_lines(origin: str, sides: Sides) -> str:
