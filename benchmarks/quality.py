@@ -121,19 +121,19 @@ def evaluate(data: Set, options: argparse.Namespace) -> dict[str, tuple[float, f
         lambda some: np.stack([embedder.embed_query(text) for text in some]),
     )
     with Store.create(":memory:", embedding_size=vectors.shape[1]) as store:
-        # One document a chunk keeps rows and chunk_ids in step, whatever the set's documents are.
-        flat = data.chunks.assign(origin=[f"{row:07d}" for row in range(len(data.chunks))])
-        store.insert(flat[["origin", "context", "text"]], vectors=vectors)
+        # All as the chunks of one document: rows and chunk_ids are in step, and it is one transaction.
+        store.insert(data.chunks[["context", "text"]].assign(origin=data.name), vectors=vectors)
         rows = {number: row for row, number in enumerate(store.chunks()["chunk_id"].tolist())}
-        order = store.chunks()["origin"].astype(int).tolist()
 
         def found(table: pd.DataFrame) -> list[int]:
-            return [order[rows[number]] for number in table["chunk_id"].tolist()]
+            return [rows[number] for number in table["chunk_id"].tolist()]
 
         pairs = list(zip(data.queries, asked, strict=True))
         runs = {
-            "bm25s, stemmed": peer(texts, data.queries),
-            "BM25": [found(retrieve_bm25(store, query, top_k=TOP_K)) for query, _ in pairs],
+            "bm25s, k=1.5": peer(texts, data.queries, 1.5),
+            "BM25, k=1.5": [found(retrieve_bm25(store, query, top_k=TOP_K, k=1.5)) for query, _ in pairs],
+            "bm25s, k=1.2": peer(texts, data.queries, 1.2),
+            "BM25 (default)": [found(retrieve_bm25(store, query, top_k=TOP_K)) for query, _ in pairs],
             "VSS": [found(retrieve_vss(store, vector, top_k=TOP_K)) for _, vector in pairs],
             "hybrid (default)": [
                 found(retrieve_hybrid(store, query, top_k=TOP_K, vector=vector)) for query, vector in pairs
@@ -142,11 +142,19 @@ def evaluate(data: Set, options: argparse.Namespace) -> dict[str, tuple[float, f
                 found(retrieve_hybrid(store, query, top_k=TOP_K, vector=vector, fusion="weighted_scores"))
                 for query, vector in pairs
             ],
+            "hybrid (weighted scores, 3 to 2)": [
+                found(
+                    retrieve_hybrid(
+                        store, query, top_k=TOP_K, vector=vector, fusion="weighted_scores", weights=(3, 2)
+                    )
+                )
+                for query, vector in pairs
+            ],
         }
     return {system: score(run, data.needs) for system, run in runs.items() if run}
 
 
-def peer(texts: Sequence[str], queries: Sequence[str]) -> list[list[int]]:
+def peer(texts: Sequence[str], queries: Sequence[str], k: float) -> list[list[int]]:
     try:
         import bm25s
     except ImportError:
@@ -154,7 +162,7 @@ def peer(texts: Sequence[str], queries: Sequence[str]) -> list[list[int]]:
     import Stemmer
 
     stemmer = Stemmer.Stemmer("english")
-    index = bm25s.BM25()
+    index = bm25s.BM25(k1=k)
     index.index(
         bm25s.tokenize(list(texts), stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False
     )
