@@ -100,10 +100,13 @@ class _Crawl:
         self._progress = progress
         self._previous = dict(previous.records) if previous is not None else {}
         self._on_document = on_document
-        self._scopes: list[Scope] = []
-        self._sites: list[Scope] = []
+        self._scopes: dict[
+            str, Scope
+        ] = {}  # by start, so that one that redirects takes the scope of where it leads
+        self._sites: dict[str, Scope] = {}
+        self._landed: dict[str, str] = {}
         for address in starts:
-            self._admit(address)
+            self._admit(address, address)
         self._documents: list[MarkdownDocument] = []
         self._read = 0
         self._records: dict[str, PageRecord] = {}
@@ -146,7 +149,7 @@ class _Crawl:
             raise CrawlError(self._nothing())
         return self._result()
 
-    def _admit(self, address: str) -> None:
+    def _admit(self, start: str, address: str) -> None:
         whole = self._settings.scope == "site"
         if self._settings.scope not in ("children", "site"):
             raise CrawlError(f"scope must be 'children' or 'site', not {self._settings.scope!r}.")
@@ -154,10 +157,13 @@ class _Crawl:
         site = Scope.of(address, same_scheme=self._settings.same_scheme, whole_site=True)
         if scope is None or site is None:
             raise CrawlError(f"{address} is no http or https address; a crawl starts from one.")
-        self._scopes.append(scope)
-        self._sites.append(site)
+        self._scopes[canonical(start) or start] = scope
+        self._sites[canonical(start) or start] = site
 
     def _take_up(self, state: CrawlState, retry_failed: bool) -> None:
+        for start, address in state.landed.items():
+            self._admit(start, address)
+        self._landed.update(state.landed)
         carried = {url: state.records[url] for url in state.carried if url in state.records}
         self._previous.update(carried)
         self._records.update({url: record for url, record in state.records.items() if url not in carried})
@@ -245,7 +251,8 @@ class _Crawl:
         page = visit.page
         assert page is not None
         if visit.depth == 0 and page.url != visit.asked:
-            self._admit(page.url)
+            self._admit(visit.asked, page.url)
+            self._landed[visit.asked] = page.url
         if not self._belongs(page.url, filters=False):
             self._problem(visit.asked, f"redirects out of the site, to {page.url}", None, visit.depth)
             return ()
@@ -300,7 +307,7 @@ class _Crawl:
     def _belongs(self, link: str, *, filters: bool = True) -> bool:
         suffix = extension(link)
         if suffix in NEVER_READ:
-            if filters and any(site.holds(link) for site in self._sites):
+            if filters and any(site.holds(link) for site in self._sites.values()):
                 self._skipped[f".{suffix}"] += link not in self._walk.seen
                 self._walk.seen.add(link)
             return False
@@ -309,7 +316,7 @@ class _Crawl:
             if not self._settings.documents:
                 return False
             scopes = self._sites
-        if not any(scope.holds(link) for scope in scopes):
+        if not any(scope.holds(link) for scope in scopes.values()):
             return False
         if not filters:
             return True
@@ -353,6 +360,7 @@ class _Crawl:
             problems=tuple(self._problems.values()),
             duplicates=dict(self._duplicates),
             carried=tuple(carried),
+            landed=dict(self._landed),
         )
         return CrawlResult(
             documents=sorted(self._documents, key=lambda document: document.origin or ""),

@@ -38,7 +38,7 @@ class CrawlState:
     """All that a later crawl needs; plain values through `to_dict`, ready for JSON.
 
     `carried` names the records that come from an earlier crawl and were not confirmed by this one, because it
-    was stopped or the page failed.
+    was stopped or the page failed. `landed` says where starts redirected to, for the scope is that of the target.
     """
 
     starts: tuple[str, ...] = ()
@@ -48,6 +48,7 @@ class CrawlState:
     problems: tuple[CrawlProblem, ...] = ()
     duplicates: dict[str, str] = field(default_factory=dict)
     carried: tuple[str, ...] = ()
+    landed: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
@@ -64,6 +65,7 @@ class CrawlState:
             "problems": [asdict(problem) for problem in self.problems],
             "duplicates": dict(self.duplicates),
             "carried": list(self.carried),
+            "landed": dict(self.landed),
         }
 
     @classmethod
@@ -78,6 +80,7 @@ class CrawlState:
             problems=tuple(CrawlProblem(**problem) for problem in values["problems"]),
             duplicates=dict(values["duplicates"]),
             carried=tuple(values.get("carried", ())),
+            landed=dict(values.get("landed", {})),
         )
 
 
