@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared import compare_filter, compare_panels, compare_settings, results, workspace
-from pages.shared.compare_settings import MODES, SIDES, note, settings_for, value
+from pages.shared.compare_settings import MODES, SIDES, differs, note, settings_for
 from pages.shared.shell import copy_as_python, header, through_navigation
 from ragnar_core import Store
 
@@ -98,9 +98,8 @@ def _popovers(of: Store, side: str) -> None:
         key=f"{side}settings",
     ):
         compare_settings.draw(side, can_merge=of.version >= 2)
-    filtered = bool(value("filter", side).strip())
     with st.popover(
-        "Filter · on" if filtered else "Filter",
+        "Filter · on" if differs("filter", side) else "Filter",
         icon=":material/filter_alt:",
         key=f"{side}filters",
     ):

@@ -55,7 +55,14 @@ def value(name: str, side: str = "") -> Any:
 
 def changed(side: str = "") -> list[str]:
     """The settings (the filter apart) that are not at their defaults."""
-    return [name for name in DEFAULTS if name != "filter" and value(name, side) != DEFAULTS[name]]
+    return [name for name in DEFAULTS if name != "filter" and differs(name, side)]
+
+
+def differs(name: str, side: str = "") -> bool:
+    """Whether a setting is not at its default; before a widget is drawn for the first time, the address knows."""
+    if side + name not in st.session_state:
+        return side + name in st.query_params
+    return bool(value(name, side) != DEFAULTS[name])
 
 
 def settings_for(mode: str, side: str = "") -> SearchSettings:

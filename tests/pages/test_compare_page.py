@@ -106,6 +106,20 @@ def test_the_address_holds_query_and_settings(opened, shown) -> None:
     assert len(vss.passages) == 2
 
 
+def labels(app: AppTest) -> list[str]:
+    return [one.proto.popover.label for one in app.get("popover")]
+
+
+def test_the_buttons_say_what_is_set_from_the_first_run_on(opened) -> None:
+    assert labels(page(q="purr")) == ["Settings", "Filter", "Queries", "Export"]
+    app = page(q="purr", top_k="2", bm25_k="2.0", filter="year >= 2021")
+    assert labels(app) == ["Settings · 2", "Filter · on", "Queries", "Export"]
+    app.run()
+    assert labels(app) == ["Settings · 2", "Filter · on", "Queries", "Export"]
+    app.button(key="reset").click().run()
+    assert labels(app) == ["Settings", "Filter · on", "Queries", "Export"]
+
+
 def test_two_stores_side_by_side(opened, shown) -> None:
     app = page(q="swim", view="A / B", b_store="pond", mode="BM25", b_top_k="1")
     assert wrong(app) == []

@@ -253,6 +253,31 @@ def test_merged_passages_lead_with_the_chunk_that_ranks_them(animals: Store) -> 
     assert "merged" in card.facts
 
 
+def test_the_union_shows_both_scores_and_explains_both(animals: Store, drawn: list[dict]) -> None:
+    columns = columns_of(animals, "purr swim", "union", top_k=1)
+    results.show(columns, query="purr swim", key="k", store="s")
+    board = drawn[0]["boards"][0]
+    assert [(hit.origin, hit.score, hit.share) for hit in board.hits] == [
+        ("cats.md", "– · 0.46", None),
+        ("fish.md", "0.230 · –", None),
+    ]
+    card = opened_card(columns, "0:3", with_sentences=False)
+    assert card is not None
+    assert [part.title.split(":")[0] for part in card.parts] == ["VSS", "BM25"]
+
+
+def test_chunks_without_positions_are_shown(drawn: list[dict]) -> None:
+    """Stores of version 1 do not know where in its document a chunk stood."""
+    with Store.create(":memory:", FunctionEmbedder(count_words, 4, "counts"), version=1) as store:
+        store.insert(pd.DataFrame({"origin": list(TEXTS), "text": list(TEXTS.values())}))
+        columns = columns_of(store, "purr", "vss", "bm25")
+        results.show(columns, query="purr", key="k", store="s", figures=True)
+        card = opened_card(columns, "1:1", with_sentences=False)
+    assert [hit.origin for hit in drawn[0]["boards"][1].hits] == ["cats.md", "dogs.md"]
+    assert card is not None
+    assert card.facts == "chunk 1 · 38 characters long"
+
+
 def test_stores_of_different_chunk_sizes_are_joined_by_place() -> None:
     document = MarkdownDocument("Cats purr. " * 40 + "Dogs bark. " * 40, "both.md")
     found = []
