@@ -10,9 +10,10 @@ import streamlit as st
 from pages.shared.compare_stamp import stamp
 from pages.shared.components.rank_compare import Opened, Part
 from pages.shared.text import utf16_spans
-from ragnar_core import RagnarError, Store
+from ragnar_core import EmbedError, RagnarError, Store
 from ragnar_core.retrieval import (
     Bm25Explanation,
+    Explanation,
     FusionExplanation,
     VssExplanation,
     explain,
@@ -30,6 +31,7 @@ METHODS = {
     "negative_inner_product": "Negative inner product",
 }
 NEAREST = 5
+VSS_TITLE = "VSS: how near the meaning is"
 
 
 def opened_card(columns: list[Column], card: str, *, with_sentences: bool) -> Opened | None:
@@ -41,9 +43,13 @@ def opened_card(columns: list[Column], card: str, *, with_sentences: bool) -> Op
     at = next((i for i, ids in enumerate(one.passages) if ids[0] == chunk_id), None)
     try:
         row = one.rows[at] if at is not None else one.store.fetch([chunk_id]).to_dict("records")[0]
+    except (RagnarError, IndexError):
+        gone = "It is no longer in the store; search again."
+        return Opened(card, "", [], "", [Part("This passage cannot be explained", [gone])], None)
+    try:
         parts = _parts(columns, int(place), chunk_id)
-    except (RagnarError, IndexError) as error:
-        return Opened(card, "", [], "", [Part("This passage cannot be explained", [str(error)])], None)
+    except RagnarError as error:
+        parts = [Part("This passage cannot be explained", [str(error)])]
     sentences = None
     if with_sentences:
         try:
@@ -75,13 +81,23 @@ def _apart(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _parts(columns: list[Column], place: int, chunk_id: int) -> list[Part]:
     one = columns[place]
-    found = explain(one.store, one.query, chunk_id, one.settings)
-    vss = [_vss(found.vss)] if found.vss else []
+    found, trouble = _explained(one, chunk_id)
+    vss = [Part(VSS_TITLE, [trouble])] if trouble else [_vss(found.vss)] if found.vss else []
     words, mode = _bm25(found.bm25), one.settings.mode
-    fusion = [_fusion(found.fusion, one.settings.top_k)] if found.fusion and mode == "hybrid" else []
+    fusion = [_fusion(found.fusion)] if found.fusion and mode == "hybrid" else []
     parts = {"vss": [*vss, words], "bm25": [words, *vss]}.get(mode, [*fusion, *vss, words])
     elsewhere = _elsewhere(columns, place, chunk_id)
     return [*parts, Part("In the other lists", elsewhere)] if elsewhere else parts
+
+
+def _explained(one: Column, chunk_id: int) -> tuple[Explanation, str]:
+    """The explanation, and what kept the vectors out of it."""
+    try:
+        return explain(one.store, one.query, chunk_id, one.settings), ""
+    except EmbedError as error:
+        # Words can be explained without the model; any vector will do, what it says is not shown.
+        nothing = [1.0] * one.store.dim
+        return explain(one.store, one.query, chunk_id, one.settings, vector=nothing), str(error)
 
 
 def _vss(found: VssExplanation) -> Part:
@@ -93,7 +109,7 @@ def _vss(found: VssExplanation) -> Part:
     lines = [f"{METHODS[found.method]} {found.distance:.4f}, {rank}."]
     if found.method == "cosine_distance":
         lines = [f"Cosine distance {found.distance:.4f} = 1 − similarity {found.similarity:.4f}; {rank}."]
-    return Part("VSS: how near the meaning is", lines, sentences=True)
+    return Part(VSS_TITLE, lines, sentences=True)
 
 
 def _bm25(found: Bm25Explanation) -> Part:
@@ -139,7 +155,7 @@ def _named(term: str, words: tuple[str, ...]) -> str:
     return term if written.lower() == term else f"{written} → {term}"
 
 
-def _fusion(found: FusionExplanation, top_k: int) -> Part:
+def _fusion(found: FusionExplanation) -> Part:
     lines = [found.arithmetic()]
     if found.rank is None:
         lines = [f"Neither search has it among its first {found.candidates} candidates."]
@@ -152,7 +168,10 @@ def _elsewhere(columns: list[Column], place: int, chunk_id: int) -> list[str]:
     own = columns[place]
     lines = []
     for at, other in enumerate(columns):
-        if at == place or other.store.location != own.store.location or other.table.empty:
+        if at == place or other.store.location != own.store.location:
+            continue
+        if not other.passages:
+            lines.append(f"{other.title}: {other.empty}")
             continue
         try:
             absence = why_not(

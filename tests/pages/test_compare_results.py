@@ -226,17 +226,22 @@ def test_an_empty_store_says_so() -> None:
         )
 
 
-def test_without_a_model_bm25_still_answers(tmp_path) -> None:
+def test_without_a_model_bm25_still_answers_and_explains(tmp_path, drawn: list[dict]) -> None:
     path = tmp_path / "orphan.duckdb"
     with Store.create(path, FunctionEmbedder(count_words, 4, "counts")) as store:
         store.insert(pd.DataFrame({"origin": ["cats.md"], "text": [TEXTS["cats.md"]]}))
     with Store.connect(path) as store:
-        vss, bm25 = columns_of(store, "purr", "vss", "bm25")
-        card = opened_card([vss, bm25], "1:1", with_sentences=False)
-    assert vss.passages == []
-    assert "counts" in vss.empty
-    assert bm25.passages == [[1]]
+        columns = columns_of(store, "purr", "vss", "bm25")
+        results.show(columns, query="purr", key="k", store="s", figures=True)
+        card = opened_card(columns, "1:1", with_sentences=False)
+    vss, bm25 = drawn[0]["boards"]
+    assert vss.hits == []
+    assert vss.empty.startswith("This store was built with the Python function 'counts'")
+    assert [hit.badges for hit in bm25.hits] == [[Badge("only", "only here", "not in VSS")]]
     assert card is not None
+    assert card.text == TEXTS["cats.md"]
+    assert [part.title.split(":")[0] for part in card.parts] == ["BM25", "VSS", "In the other lists"]
+    assert card.parts[1].lines == [vss.empty]
 
 
 def test_merged_passages_lead_with_the_chunk_that_ranks_them(animals: Store) -> None:
