@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -261,7 +262,7 @@ def made_up_files(folder: Path, sizes: list[int]) -> list[Path]:
 
 
 def made_up_markdown(size: int) -> str:
-    """ASCII Markdown like a technical manual's: headings, prose, lists, code and tables. Always the same."""
+    """ASCII Markdown like a manual's: headings, wrapped prose, lists, code, tables. Always the same."""
     dice = random.Random(20)
     letters = "etaoinshrdlucmfwypvbgk"
     words = ["".join(dice.choices(letters, range(22, 0, -1), k=dice.randint(1, 9))) for _ in range(4_000)]
@@ -274,28 +275,29 @@ def made_up_markdown(size: int) -> str:
         return f"{phrase(4, 22).capitalize()}{dice.choice('.....?!')}"
 
     def prose() -> str:
-        return " ".join(sentence() for _ in range(dice.randint(2, 7)))
+        return textwrap.fill(" ".join(sentence() for _ in range(dice.randint(1, 4))), 80)
 
     blocks: list[str] = []
     written = 0
     while written < size:
         kind = dice.random()
-        if kind < 0.12:
+        if kind < 0.16:
             block = f"{'#' * dice.choice((1, 2, 2, 3, 3, 3, 4))} {phrase(1, 6).capitalize()}"
-        elif kind < 0.22:
-            block = "\n".join(f"- {phrase(3, 14)}" for _ in range(dice.randint(3, 8)))
-        elif kind < 0.32:
+        elif kind < 0.30:
+            indents = ["", *dice.choices(("", "  "), k=dice.randint(2, 8))]
+            block = "\n".join(f"{indent}* `{phrase(1, 1)}` {phrase(2, 14)}" for indent in indents)
+        elif kind < 0.42:
             code = "\n".join(
                 f"{'    ' * dice.randint(0, 2)}{phrase(1, 5)}()" for _ in range(dice.randint(2, 12))
             )
             block = f"```python\n{code}\n```"
-        elif kind < 0.35:
+        elif kind < 0.45:
             rows = "\n".join(
                 f"| {phrase(1, 3)} | {dice.randint(1, 999)} |" for _ in range(dice.randint(2, 10))
             )
             block = f"| name | value |\n|------|------:|\n{rows}"
-        elif kind < 0.40:
-            block = f"> {prose()}"
+        elif kind < 0.48:
+            block = textwrap.indent(prose(), "> ")
         else:
             block = (
                 f"{prose()} See [{phrase(1, 3)}](https://example.org/{phrase(1, 1)}) and `{phrase(1, 2)}`."

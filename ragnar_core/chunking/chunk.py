@@ -42,7 +42,7 @@ def markdown_chunk(
         segment_by_heading_levels: levels from 1 to 6 whose headings no chunk crosses.
         context: whether chunks get the headings above them.
         table_context: whether chunks that start inside a table get its header as well.
-        keep_whole: whether cuts in tables and code prefer rows, cells and lines to sentences.
+        keep_whole: whether cuts in tables and code prefer the block's edges, rows, cells and lines to sentences.
         strategy: "ragnar", or "anchored" for cuts that an edit elsewhere in the text does not move.
         unit: what sizes are counted in, "characters" (code points) or "tokens".
         count_tokens: with `unit="tokens"`, a function from texts to their numbers of tokens.

@@ -64,10 +64,13 @@ def _segments(boundaries: Boundaries, levels: tuple[int, ...]) -> tuple[IntArray
 
 
 def _tiers(boundaries: Boundaries, settings: ChunkSettings) -> list[Tier]:
+    tables, code = boundaries.tables, boundaries.code
     whole = [
-        Tier("row", lambda *_: boundaries.rows, within=boundaries.tables),
-        Tier("cell", lambda *_: boundaries.cells, within=boundaries.tables),
-        Tier("line", lambda *_: boundaries.code_lines, within=boundaries.code),
+        Tier("paragraph", lambda *_: tables.ravel(), within=tables),
+        Tier("paragraph", lambda *_: code.ravel(), within=code),
+        Tier("row", lambda *_: boundaries.rows, within=tables),
+        Tier("cell", lambda *_: boundaries.cells, within=tables),
+        Tier("line", lambda *_: boundaries.code_lines, within=code),
     ]
     return [
         Tier("heading", lambda *_: boundaries.headings.start),

@@ -28,8 +28,8 @@ class ChunkSettings:
         segment_by_heading_levels: headings of these levels (1 to 6) start a segment, which no chunk crosses.
         context: whether the headings in force are given with each chunk.
         table_context: whether the header of a table is given with chunks that start inside the table.
-        keep_whole: whether cuts in tables and code prefer rows, cells and lines to sentences, and no cut is
-            inside a grapheme cluster. ragnar does neither.
+        keep_whole: whether cuts in tables and code prefer the edges of the block, then rows, cells and lines,
+            to sentences, and no cut is inside a grapheme cluster. ragnar does neither.
         strategy: "ragnar", or "anchored" for cuts that an edit elsewhere in the text does not move.
         unit: "characters" (code points), or "tokens" as counted by the `count_tokens` given to the chunker.
 

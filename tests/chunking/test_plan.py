@@ -103,6 +103,19 @@ def test_a_table_in_a_quote_gives_its_header_without_the_marks() -> None:
     assert set(chunks.contexts[1:]) == {"| a | b |\n|---|---|"}
 
 
+def test_a_table_whose_edge_is_in_reach_is_not_cut() -> None:
+    table = "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 4
+    before, after = "Words of prose. " * 5 + "\n\n", "\n" + "More words. " * 8 + "\n"
+    cut = {True: 0, False: 0}
+    for shift in range(60):
+        boundaries = Boundaries.of("x" * shift + "\n\n" + before + table + after)
+        for whole in cut:
+            texts = boundaries.chunk(ChunkSettings(110, 0, keep_whole=whole)).texts
+            cut[whole] += not any(table in text for text in texts)
+    assert cut[True] == 0
+    assert cut[False] > 0
+
+
 def test_code_is_cut_at_line_ends() -> None:
     code = "```python\n" + 'print("One. Two. Three.")\n' * 20 + "```\n"
     chunks = Boundaries.of(code).chunk(ChunkSettings(100, 0, 20, keep_whole=True))
