@@ -95,7 +95,7 @@ def raghilda(folder: Path, n: int) -> dict[str, float]:
     for name in ("fts", "vss"):
         duckdb_extensions.import_extension(name)
     from raghilda.chunk import MarkdownChunk
-    from raghilda.document import MarkdownDocument
+    from raghilda.document import ChunkedMarkdownDocument
     from raghilda.embedding import EmbeddingProvider
     from raghilda.store import DuckDBStore
 
@@ -116,10 +116,10 @@ def raghilda(folder: Path, n: int) -> dict[str, float]:
 
     def insert(document: Document) -> None:
         origin, text, ranges, vectors = document
-        made = MarkdownDocument(content=text, origin=origin)
-        made.chunks = [
+        chunks = [
             MarkdownChunk(text=text[a:b], start_index=a, end_index=b, char_count=b - a) for a, b in ranges
         ]
+        made = ChunkedMarkdownDocument(content=text, origin=origin, chunks=chunks)
         for (a, b), vector in zip(ranges, vectors, strict=True):
             known[text[a:b]] = vector
         store.upsert(made)

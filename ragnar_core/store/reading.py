@@ -104,7 +104,8 @@ class StoreReader:
         if self.version == 1:
             sql = (
                 "SELECT min(chunk_id) AS doc_id, any_value(origin) AS origin, count(*) AS chunks, "
-                "sum(length(text)) AS characters FROM chunks GROUP BY origin, CASE WHEN origin IS NULL THEN chunk_id END ORDER BY 1"
+                "sum(length(text)) AS characters FROM chunks "
+                "GROUP BY origin, CASE WHEN origin IS NULL THEN chunk_id END ORDER BY 1"
             )
         else:
             sql = (

@@ -43,7 +43,8 @@ def rows_of(
         where = "WHERE chunk_id IN (SELECT chunk_id FROM ragnar_wanted)"
     if layout.version == 1:
         head = "chunk_id, coalesce(min(chunk_id) OVER (PARTITION BY origin), chunk_id) AS doc_id, origin"
-        base = f'SELECT {head}, NULL::INTEGER AS start, NULL::INTEGER AS "end", NULL::VARCHAR AS context, text{columns} FROM chunks'
+        nothing = 'NULL::INTEGER AS start, NULL::INTEGER AS "end", NULL::VARCHAR AS context'
+        base = f"SELECT {head}, {nothing}, text{columns} FROM chunks"
         # The document's number is its first chunk's, so it is found before rows are left out.
         frame = cursor.execute(f"SELECT * FROM ({base}) {where} ORDER BY chunk_id").to_arrow_table()
     else:

@@ -158,7 +158,7 @@ def test_rs_vector_index_is_in_the_way_of_writing_only(path, embed, chunks_of):
         store.build_index("vss", for_r=True)
     with Store.connect(path, read_only=False, embed=embed) as store:
         assert len(store.vectors().chunk_ids) == store.counts().chunks
-        with pytest.raises(StoreError, match="holds R's vector index .* drop_hnsw"):
+        with pytest.raises(StoreError, match=r"holds R's vector index .* drop_hnsw"):
             store.insert(chunks_of("More.", "c"))
         with pytest.raises(StoreError, match="drop_hnsw"):
             store.delete("a")

@@ -204,7 +204,8 @@ def test_r_reads_the_schema_and_null(tmp_path):
     (tmp_path / "n").write_bytes(write_embed(None))
     script = (
         f"r <- function(f) unserialize(readBin(f, 'raw', 1e6)); s <- r('{tmp_path / 's'}'); "
-        f"stopifnot(is.null(r('{tmp_path / 'n'}')), is.data.frame(s), nrow(s) == 0, identical(dim(s$embedding), c(0L, 8L))); "
+        f"stopifnot(is.null(r('{tmp_path / 'n'}')), is.data.frame(s), nrow(s) == 0); "
+        "stopifnot(identical(dim(s$embedding), c(0L, 8L))); "
         "cat(sapply(s, function(x) class(x)[1]))"
     )
     run = subprocess.run([R, "-e", script], capture_output=True, text=True, check=True)
@@ -325,5 +326,5 @@ def test_a_store_whose_metadata_lack_columns(tmp_path):
         assert (store.name, store.title, store.dim, store.embed_config) == ("x", None, 3, None)
         with pytest.raises(EmbedError, match="does not say which model"):
             _ = store.embedder
-    with pytest.raises(StoreError, match="another model|numbers a vector"):
+    with pytest.raises(StoreError, match=r"numbers a vector"):
         Store.connect(path, embed=FunctionEmbedder(lambda texts: [[1.0]] * len(texts), 1, "one"))

@@ -228,7 +228,7 @@ def test_a_value_of_another_type_is_refused_and_nothing_is_written(tmp_path, emb
 
 @pytest.mark.parametrize("name", ["embedding", "text", "ragnar_x", ""])
 def test_names_that_every_store_has_are_refused(tmp_path, embed, name):
-    with pytest.raises(StoreError, match="extra_cols may not hold|no name for an extra column"):
+    with pytest.raises(StoreError, match=r"extra_cols may not hold|no name for an extra column"):
         Store.create(tmp_path / "s.duckdb", embed, extra_cols={name: str})
     assert list(tmp_path.iterdir()) == []
 
@@ -290,7 +290,7 @@ def test_the_model_must_be_the_one_that_built_the_store(tmp_path, embed):
     with pytest.raises(StoreError, match=r"built with counting \(function\) \(8 numbers a vector\); longer"):
         Store.connect(path, embed=longer)
     same_size = FunctionEmbedder(lambda texts: np.ones((len(texts), 8)), 8, "other")
-    with pytest.raises(StoreError, match="other .* is another model"):
+    with pytest.raises(StoreError, match=r"other .* is another model"):
         Store.connect(path, embed=same_size)
     with Store.connect(path, embed=embed) as store:
         assert store.embedder is embed
