@@ -192,6 +192,7 @@ def _message(chart: StoreMap, layout: Layout, colouring: Colouring) -> bytes:
         "version": version,
         "title": colouring.title,
         "names": colouring.names,
+        "others": colouring.others,
         "counts": colouring.counts,
         "low": colouring.low,
         "high": colouring.high,

@@ -15,8 +15,8 @@ DOCUMENT, CLUSTER, SCORE, LENGTH = "Document", "Cluster", "Score", "Length"
 
 @dataclass(frozen=True)
 class Colouring:
-    """`code` uint8 (n,): a group's number where `names` are given, else 0 to 255 between `low` and `high`; of a scale,
-    `missing` rows have no value."""
+    """`code` uint8 (n,): a group's number where `names` are given, else 0 to 255 between `low` and `high`.
+    With `others` the last group is the rest."""
 
     title: str
     code: NDArray[np.uint8]
@@ -24,6 +24,7 @@ class Colouring:
     counts: list[int]
     low: str = ""
     high: str = ""
+    others: bool = False
 
 
 def by_group(title: str, values: Any, *, in_order: bool = False) -> Colouring:
@@ -35,10 +36,11 @@ def by_group(title: str, values: Any, *, in_order: bool = False) -> Colouring:
     place = np.full(len(names), len(shown), np.int64)
     place[shown] = np.arange(len(shown))
     labels, counts = [str(names[i]) for i in shown], [int(sizes[i]) for i in shown]
-    if len(shown) < len(names):
+    others = len(shown) < len(names)
+    if others:
         labels.append(f"{len(names) - len(shown):,} others")
         counts.append(int(sizes.sum() - sum(counts)))
-    return Colouring(title, place[codes].astype(np.uint8), labels, counts)
+    return Colouring(title, place[codes].astype(np.uint8), labels, counts, others=others)
 
 
 def by_scale(title: str, values: Any, digits: int = 0) -> Colouring:

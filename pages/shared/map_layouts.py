@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from ragnar_core.retrieval.layout_groups import (
 AT_ONCE = 3_000
 UNASKED = 20_000
 KEPT = 2
+LOOKED_AT = 25
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ class StoreMap:
                 near = neighbours(self.points.unit)
                 found = clusters(self.points.unit)
                 words = cluster_words(self.store.postings(), self.points.chunk_ids, found.label)
-                self.groups = Groups(near, found, words, *outliers(near))
+                spelled = _spelled(self.store, self.points.chunk_ids, found.label, words)
+                self.groups = Groups(near, found, spelled, *outliers(near))
             return self.groups
 
     def make_umap(self, job: Job) -> None:
@@ -102,6 +104,21 @@ class StoreMap:
     @property
     def worth_umap(self) -> bool:
         return len(self) >= FEWEST_FOR_UMAP and self.pca.method == "pca"
+
+
+def _spelled(
+    store: Store, chunk_ids: NDArray[np.int64], label: NDArray[np.int32], words: list[str]
+) -> list[str]:
+    """The clusters' terms as their first chunks write them: an indexed term is a stem."""
+    found = []
+    for number, line in enumerate(words):
+        forms: dict[str, Counter[str]] = {term: Counter() for term in line.split(", ") if term}
+        for text in store.fetch(chunk_ids[label == number][:LOOKED_AT])["text"]:
+            for term, start, end in store.analyzer.spans(text):
+                if term in forms:
+                    forms[term][text[start:end].lower()] += 1
+        found.append(", ".join(seen.most_common(1)[0][0] if seen else term for term, seen in forms.items()))
+    return found
 
 
 class _Maps:

@@ -182,6 +182,9 @@ def test_clusters_are_named(open_map) -> None:
     assert header["title"] == "Cluster"
     assert sum(header["counts"]) == 12
     assert all(name.startswith(f"{i} · ") for i, name in enumerate(header["names"], 1))
+    words = {word for name in header["names"] for word in name.split(" · ")[1].split(", ")}
+    assert "rocket" in words
+    assert words <= set(" ".join(TEXTS).split())
 
 
 def test_near_duplicates_and_outliers_are_listed(open_map) -> None:

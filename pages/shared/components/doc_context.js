@@ -55,7 +55,8 @@ function strip(canvas, data) {
   draw.scale(ratio, ratio);
   const x = (at) => (at / Math.max(data.length, 1)) * width;
   const plain = style.getPropertyValue("--lane"), own = style.getPropertyValue("--own");
-  data.spans.forEach(([id, start, end], i) => {
+  const ordered = data.spans.map((span, i) => [...span, i]).sort((a, b) => (a[0] === data.chosen) - (b[0] === data.chosen));
+  ordered.forEach(([id, start, end, i]) => {
     draw.fillStyle = id === data.chosen ? own : plain;
     const lane = i % 2 ? height / 2 + 1 : 0;
     const from = x(start), wide = Math.max(1, x(end) - from - (data.spans.length < width / 4 ? 1 : 0));

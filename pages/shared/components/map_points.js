@@ -54,6 +54,7 @@ class Chart {
     this.tool = "move";
     this.hover = -1;
     this.only = -1;
+    this.part = 1;
     this.tools();
     this.listen();
   }
@@ -64,7 +65,9 @@ class Chart {
     this.data = next;
     if (!before || before.store !== next.store) { this.texts.clear(); this.hover = -1; }
     for (const [row, text] of Object.entries(next.texts || {})) this.texts.set(Number(row), text);
-    this.order = Uint32Array.from({ length: next.n }, (_, i) => i).sort((a, b) => next.code[a] - next.code[b]);
+    // "Others" lie below the groups that have a colour of their own.
+    const depth = (i) => (next.others && next.code[i] === next.names.length - 1 ? -1 : next.code[i]);
+    this.order = Uint32Array.from({ length: next.n }, (_, i) => i).sort((a, b) => depth(a) - depth(b) || a - b);
     this.only = -1;
     this.canvas.setAttribute("aria-label", `Map of ${next.n} chunks. Arrow keys move from point to point, Enter picks, plus and minus zoom.`);
     this.describe();
@@ -167,8 +170,8 @@ class Chart {
     const round = this.data.n <= MANY, zoom = Math.min(2.2, Math.max(1, Math.sqrt(this.view.scale / this.framed(this.data.xy).scale)));
     const size = r * (this.at === this.data.xy ? zoom : 1);
     let last = -1;
-    for (const i of this.order) {
-      const x = this.sx(i), y = this.sy(i);
+    for (let k = 0; k < this.order.length; k += this.part) {
+      const i = this.order[k], x = this.sx(i), y = this.sy(i);
       if (x < -9 || y < -9 || x > w + 9 || y > h + 9) continue;
       if (code[i] !== last) {
         last = code[i];
@@ -266,6 +269,14 @@ class Chart {
     by = scale / this.view.scale;
     this.view = { scale, x: x - (x - this.view.x) * by, y: y - (y - this.view.y) * by };
     if (this.hover >= 0) this.point(-1);
+    this.moving();
+  }
+
+  // While a large map moves, a part of its points stands for all.
+  moving() {
+    clearTimeout(this.rest);
+    this.part = this.data.n > 20000 ? Math.ceil(this.data.n / 12000) : 1;
+    if (this.part > 1) this.rest = setTimeout(() => { this.part = 1; this.paint(true); }, 140);
     this.paint(true);
   }
 
@@ -335,7 +346,7 @@ class Chart {
         this.view = { ...this.view, x: this.view.x + here[0] - last[0], y: this.view.y + here[1] - last[1] };
         if (this.hover >= 0) this.point(-1);
         canvas.style.cursor = "grabbing";
-        this.paint(true);
+        this.moving();
       }
       this.pointers.set(event.pointerId, here);
     };
