@@ -148,7 +148,8 @@ function preview(view) {
     if (!base || !local(view)) return;
     view.sides[at] = liveSide(cutHere(view.source, edited(view)), base, view.source.length);
     view.edited = at;
-    paintAll(view);
+    paintPlaces(view, false);
+    soon(view, "panel", () => paintPanel(view));
     view.doc.dataset.live = ++view.lives;
   });
 }
@@ -169,18 +170,26 @@ function commit(view) {
 // --- painting ---------------------------------------------------------------------------------------------------
 
 function paintAll(view, textIsPainted = false) {
+  paintPanel(view);
+  paintPlaces(view, textIsPainted);
+}
+
+function paintPlaces(view, textIsPainted) {
   // The chosen place stays where it is in the text, whatever number its chunk has now.
   if (view.chosen >= 0) view.chosen = chunkAt(view, view.chosenAt);
   if (!textIsPainted) {
     view.hovered = -1;
     paintText(view);
   }
+  paintStrip(view);
+  showFacts(view);
+}
+
+function paintPanel(view) {
   paintFigures(view);
   paintLengths(view);
   paintKinds(view);
   paintLinks(view, (at) => jump(view, at));
-  paintStrip(view);
-  showFacts(view);
 }
 
 function showFacts(view) {
