@@ -58,7 +58,13 @@ def test_document_without_origin_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["{", "[]", json.dumps({"origin": "a"}), json.dumps({"origin": "a", "text": 3, "report": None, "added": ""})]
+    "damage",
+    [
+        "{",
+        "[]",
+        json.dumps({"origin": "a"}),
+        json.dumps({"origin": "a", "text": 3, "report": None, "added": ""}),
+    ],
 )
 def test_damaged_file_is_named_and_kept(tmp_path: Path, damage: str) -> None:
     (tmp_path / "broken.json").write_text(damage)
