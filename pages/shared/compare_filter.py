@@ -133,18 +133,15 @@ def _form(store: Store, key: str, side: str) -> None:
 def _value(choice: ColumnChoice, operator: str, key: str) -> Any:
     counts = dict(choice.values)
     if operator in ("is one of", "is none of"):
-        more = (
-            None
-            if choice.complete
-            else "The 50 most frequent values; others can be written in the filter text."
-        )
+        more = None if choice.complete else "The 50 most frequent values; type any other."
         return st.multiselect(
             "Values",
             list(counts),
             key=key,
             help=more,
-            format_func=lambda one: f"{one} ({counts[one]:,})",
-            placeholder="Choose values",
+            format_func=lambda one: f"{one} ({counts[one]:,})" if one in counts else str(one),
+            accept_new_options=not choice.complete,
+            placeholder="Choose values" if choice.complete else "Choose or type values",
         )
     if choice.kind == "list":
         return st.selectbox(

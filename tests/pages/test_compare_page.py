@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.shared import results, workspace
+from pages.shared import compare_panels, results, workspace
 from pages.shared.compare_queries import SavedQueries
 from ragnar_core import FunctionEmbedder, Store
 from ragnar_core.retrieval import SearchSettings
@@ -259,6 +259,16 @@ def test_a_missing_document_gets_its_reason(opened, shown) -> None:
         for one in said
     )
     assert wrong(app) == []
+
+
+def test_among_very_many_documents_one_is_found_by_part_of_its_name(opened, monkeypatch) -> None:
+    monkeypatch.setattr(compare_panels, "LISTED_DOCUMENTS", 2)
+    app = page(q="purr")
+    assert list(app.selectbox(key="missing").options) == []
+    app.text_input(key="missing_part").set_value("IS").run()
+    assert list(app.selectbox(key="missing").options) == ["fish.md"]
+    assert wrong(app) == []
+    assert page(q="purr", missing="dogs.md").selectbox(key="missing").value == "dogs.md"
 
 
 def test_the_same_as_python_runs(opened, capsys) -> None:
