@@ -27,7 +27,10 @@ def inspector() -> None:
     state = st.session_state
     query, method, filter_text, doc_id = _controls(store)
     search = (str(store.location), query, method, filter_text, doc_id)
-    _follow_url(changed=state.get("inspect_search", search) != search)
+    before = state.get("inspect_search", search)
+    if before[0] != search[0]:
+        state["inspect_selected"] = None
+    _follow_url(changed=before != search)
     state["inspect_search"] = search
     problem, found = "", None
     try:

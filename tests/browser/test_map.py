@@ -71,6 +71,9 @@ def test_hover_click_and_lasso(open_page, sky: str) -> None:
     page.locator(".row", has_text="Stars").click()
     expect(page.locator(".passage")).to_have_text("<b>Stars</b> are far away.")
     shot(page, "map_lasso")
+    page.get_by_role("button", name="Inspect").click()
+    expect(page.get_by_role("heading", name="Inspect")).to_be_visible()
+    expect(page.locator(".passage")).to_have_text("<b>Stars</b> are far away.")
 
 
 def test_hover_by_pointer_shows_the_passage(open_page, sky: str) -> None:

@@ -167,6 +167,13 @@ def test_the_choice_stays_with_its_chunk_and_goes_with_it(open_inspect) -> None:
     assert listed(app)["chosen"] == again[0]
 
 
+def test_another_store_begins_at_its_first_chunk(open_inspect) -> None:
+    app = open_inspect(chunk="3")
+    app.session_state["store"] = "many"
+    app.run()
+    assert listed(app)["chosen"] == 1
+
+
 def test_only_web_origins_are_links(open_inspect) -> None:
     first = [element.value for element in open_inspect(chunk="1").markdown]
     assert any("](<https://example.org/guide.md>)" in text for text in first)

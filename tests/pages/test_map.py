@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.shared import map_layouts
 from pages.shared.components.map_points import packed
 from pages.shared.map_colours import attribute, by_group, by_scale
-from ragnar_core import Store, embed_static
+from ragnar_core import RetrievalError, Store, embed_static
+from ragnar_core.retrieval.layout import Layout
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "map.py"
 EQUAL = np.tile(np.array([[0.6, 0.8, 0]], np.float32), (12, 1))
@@ -30,6 +33,9 @@ def unpacked(message: bytes) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
 @pytest.fixture
 def open_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("RAGNAR_HOME", str(tmp_path))
+    monkeypatch.setattr(
+        map_layouts, "umap_layout", lambda unit, near, cancel: Layout("umap", -unit[:, :2].copy())
+    )
 
     def run(
         vectors: np.ndarray | None, texts: list[str] | None = None, embed: Any = None, **url: str
@@ -105,6 +111,35 @@ def test_umap_of_a_few_points_says_why_it_is_pca(open_map) -> None:
     app = open_map(np.eye(4, dtype=np.float32), layout="UMAP")
     assert "UMAP needs 10 chunks whose vectors differ; this is PCA." in said(app)
     assert canvas(app)[0]["layout"] == "pca"
+
+
+def test_umap_comes_when_its_job_is_done_and_is_kept(open_map, tmp_path: Path) -> None:
+    app = open_map(np.eye(12, 14, dtype=np.float32), layout="UMAP")
+    end = time.monotonic() + 30
+    while not list(tmp_path.glob(".layouts/points-umap-*.npz")) and time.monotonic() < end:
+        time.sleep(0.02)
+    app.run()
+    header, xy, _ = canvas(app)
+    assert header["layout"] == "umap"
+    assert xy[:2].tolist() == [[-1, 0], [0, -1]]
+    assert "UMAP: who is near whom counts" in said(app)
+
+
+def test_a_umap_that_failed_says_why_and_leaves_pca(open_map, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(unit, near, cancel):
+        raise RetrievalError("UMAP could not run (numba is broken); use the PCA layout")
+
+    monkeypatch.setattr(map_layouts, "umap_layout", fail)
+    app = open_map(np.eye(13, 14, dtype=np.float32), layout="UMAP")
+    end = time.monotonic() + 30
+    while not app.warning and time.monotonic() < end:
+        time.sleep(0.05)
+        app.run()
+    assert (
+        app.warning[0].value.replace("\\", "") == "UMAP could not run (numba is broken); use the PCA layout"
+    )
+    assert canvas(app)[0]["layout"] == "pca"
+    assert app.button(key="umap_again").label == "Try again"
 
 
 def test_equal_vectors(open_map) -> None:
