@@ -231,8 +231,8 @@ def missing_passage(store: Store) -> tuple[str | None, int | None]:
         if len(origins) > LISTED_DOCUMENTS:
             part = st.text_input("Part of the document’s name", key="missing_part", live="400ms").lower()
             chosen = st.session_state.get("missing") or st.query_params.get("missing")
-        found = [one for one in origins if part and part in one.lower()][:LISTED_DOCUMENTS]
-        origins = [chosen, *found] if chosen in origins and chosen not in found else found
+            found = [one for one in origins if part and part in one.lower()][:LISTED_DOCUMENTS]
+            origins = [chosen, *found] if chosen in origins and chosen not in found else found
         origin = st.selectbox(
             "Document",
             origins,
