@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ragnar_core.chunking import markdown_chunk
 from ragnar_core.documents.document import MarkdownDocument
 from ragnar_core.embedding import embed_default, embed_static
-from ragnar_core.retrieval import retrieve_bm25, retrieve_hybrid, retrieve_vss
+from ragnar_core.retrieval import SearchSettings, search_ids
 from ragnar_core.store import Store, searched_text
 
 SETS = ("chroma_chunking", "mtrag_pool", "cranfield", "xquad_en")
@@ -124,32 +124,23 @@ def evaluate(data: Set, options: argparse.Namespace) -> dict[str, tuple[float, f
         # All as the chunks of one document: rows and chunk_ids are in step, and it is one transaction.
         store.insert(data.chunks[["context", "text"]].assign(origin=data.name), vectors=vectors)
         rows = {number: row for row, number in enumerate(store.chunks()["chunk_id"].tolist())}
-
-        def found(table: pd.DataFrame) -> list[int]:
-            return [rows[number] for number in table["chunk_id"].tolist()]
-
         pairs = list(zip(data.queries, asked, strict=True))
+
+        def run(**settings: Any) -> list[list[int]]:
+            how = SearchSettings(top_k=TOP_K, **settings)
+            found = (search_ids(store, query, how, vector=vector) for query, vector in pairs)
+            return [[rows[number] for number in numbers.tolist()] for numbers in found]
+
         runs = {
             "bm25s, k=1.5": peer(texts, data.queries, 1.5),
-            "BM25, k=1.5": [found(retrieve_bm25(store, query, top_k=TOP_K, k=1.5)) for query, _ in pairs],
+            "BM25, k=1.5": run(mode="bm25", k=1.5),
             "bm25s, k=1.2": peer(texts, data.queries, 1.2),
-            "BM25 (default)": [found(retrieve_bm25(store, query, top_k=TOP_K)) for query, _ in pairs],
-            "VSS": [found(retrieve_vss(store, vector, top_k=TOP_K)) for _, vector in pairs],
-            "hybrid (default)": [
-                found(retrieve_hybrid(store, query, top_k=TOP_K, vector=vector)) for query, vector in pairs
-            ],
-            "hybrid (weighted scores)": [
-                found(retrieve_hybrid(store, query, top_k=TOP_K, vector=vector, fusion="weighted_scores"))
-                for query, vector in pairs
-            ],
-            "hybrid (weighted scores, 3 to 2)": [
-                found(
-                    retrieve_hybrid(
-                        store, query, top_k=TOP_K, vector=vector, fusion="weighted_scores", weights=(3, 2)
-                    )
-                )
-                for query, vector in pairs
-            ],
+            "BM25 (default)": run(mode="bm25"),
+            "VSS": run(mode="vss"),
+            "hybrid (default)": run(mode="hybrid"),
+            "hybrid (rrf_k=1, weights 3 to 2)": run(mode="hybrid", rrf_k=1, weights=(3, 2)),
+            "hybrid (weighted scores)": run(mode="hybrid", fusion="weighted_scores"),
+            "hybrid (weighted scores, 3 to 2)": run(mode="hybrid", fusion="weighted_scores", weights=(3, 2)),
         }
     return {system: score(run, data.needs) for system, run in runs.items() if run}
 

@@ -22,7 +22,7 @@ from ragnar_core.retrieval.explain import (
 from ragnar_core.retrieval.filters import Filter
 from ragnar_core.retrieval.hybrid import retrieve_hybrid
 from ragnar_core.retrieval.retrieve import retrieve
-from ragnar_core.retrieval.search import SearchSettings, search, search_batch
+from ragnar_core.retrieval.search import SearchSettings, search, search_batch, search_ids
 from ragnar_core.retrieval.selection import Selection
 from ragnar_core.retrieval.vss import retrieve_vss
 
@@ -54,5 +54,6 @@ __all__ = [
     "retrieve_vss",
     "search",
     "search_batch",
+    "search_ids",
     "why_not",
 ]

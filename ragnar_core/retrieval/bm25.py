@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragnar_core.retrieval.allowed import allowed_rows
+from ragnar_core.retrieval.filters import Filter
 from ragnar_core.retrieval.query import check_bm25, check_text, check_top_k, query_terms
 from ragnar_core.retrieval.scoring import bm25_scores, rank_scores
 from ragnar_core.retrieval.selection import Candidates, Selection, select
@@ -25,7 +26,7 @@ def retrieve_bm25(
     k: float = 1.2,
     b: float = 0.75,
     conjunctive: bool = False,
-    filter: str | Mapping[str, Any] | None = None,
+    filter: str | Mapping[str, Any] | Filter | None = None,
     min_bm25: float | None = None,
     selection: Selection | None = None,
 ) -> pd.DataFrame:

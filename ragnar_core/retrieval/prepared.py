@@ -70,14 +70,15 @@ def prepare(
     min_similarity: float | None = None,
     min_bm25: float | None = None,
     vector: Any = None,
+    words_only: bool = False,
 ) -> Prepared:
-    """Raises what the searches raise: RetrievalError, FilterError, EmbedError."""
+    """``words_only`` needs no vector. Raises what the searches raise: RetrievalError, FilterError, EmbedError."""
     vectors, postings = both_tables(store)
     filtered = allowed = allowed_rows(store, filter, vectors.chunk_ids)
     terms = query_terms(store, query)
     scores = bm25_scores(postings, terms, k=k, b=b, conjunctive=conjunctive)
     found = None
-    if not is_blank(query) or vector is not None:
+    if not words_only and (not is_blank(query) or vector is not None):
         found = query_vector(store, query if vector is None else vector, method)
         allowed = similar_rows(vectors, found, min_similarity, allowed)
     if min_bm25:

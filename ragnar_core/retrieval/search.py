@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ragnar_core.errors import RetrievalError
 from ragnar_core.retrieval.bm25 import retrieve_bm25
 from ragnar_core.retrieval.filters import Filter
-from ragnar_core.retrieval.hybrid import check_fusion, retrieve_hybrid
+from ragnar_core.retrieval.hybrid import check_fusion, fuse_prepared, retrieve_hybrid
+from ragnar_core.retrieval.prepared import prepare
 from ragnar_core.retrieval.query import check_bm25, check_method, check_top_k, check_weights
 from ragnar_core.retrieval.retrieve import retrieve
 from ragnar_core.retrieval.selection import Selection
@@ -157,6 +160,46 @@ def search(store: Store, query: str, settings: SearchSettings) -> pd.DataFrame:
     }[settings.mode]
     found: pd.DataFrame = function(store, query, **settings.arguments())
     return found
+
+
+def search_ids(
+    store: Store, query: str, settings: SearchSettings, *, vector: Any = None
+) -> NDArray[np.int64]:
+    """The chunk_ids of ``search`` in its order, without reading any text: for evaluation over many queries.
+
+    Args:
+        vector: the query's vector where it is known (not for "union").
+
+    Raises:
+        RetrievalError: a ``selection`` or the mode "union" merges chunks, so that a row is not one chunk.
+    """
+    if settings.mode == "union" or not settings.selection.is_plain:
+        raise RetrievalError("search_ids works for vss, bm25 and hybrid without a selection; use search")
+    words_only = settings.mode == "bm25"
+    ready = prepare(
+        store,
+        query,
+        filter=settings.filter,
+        method=settings.method,
+        k=settings.k,
+        b=settings.b,
+        conjunctive=settings.conjunctive,
+        min_similarity=None if words_only else settings.min_similarity,
+        min_bm25=None if settings.mode == "vss" else settings.min_bm25,
+        vector=None if words_only else vector,
+        words_only=words_only,
+    )
+    if settings.mode == "vss":
+        rows = ready.by_vss(settings.top_k).rows
+    elif words_only:
+        rows = ready.by_bm25(settings.top_k).rows
+    else:
+        reach = max(settings.candidates, settings.top_k)
+        fused = fuse_prepared(
+            ready, settings.weights, fusion=settings.fusion, rrf_k=settings.rrf_k, candidates=reach
+        )
+        rows = fused.rows[: settings.top_k]
+    return np.asarray(ready.postings.chunk_ids[rows], dtype=np.int64)
 
 
 def search_batch(store: Store, queries: Iterable[str], settings: SearchSettings) -> list[pd.DataFrame]:

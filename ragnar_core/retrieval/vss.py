@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragnar_core.retrieval.allowed import allowed_rows
+from ragnar_core.retrieval.filters import Filter
 from ragnar_core.retrieval.query import check_method, check_top_k, is_blank, query_vector
 from ragnar_core.retrieval.scoring import Ranking, Rows, rank_vectors, vector_distances
 from ragnar_core.retrieval.selection import Candidates, Selection, select
@@ -25,7 +26,7 @@ def retrieve_vss(
     *,
     top_k: int = 3,
     method: str = "cosine_distance",
-    filter: str | Mapping[str, Any] | None = None,
+    filter: str | Mapping[str, Any] | Filter | None = None,
     min_similarity: float | None = None,
     selection: Selection | None = None,
 ) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from ragnar_core.retrieval import (
     retrieve_vss,
     search,
     search_batch,
+    search_ids,
 )
 from ragnar_core.store import Store
 
@@ -75,6 +76,28 @@ def test_a_batch_is_each_query_in_order(fruit: Store) -> None:
         assert [len(one) for one in found][2] == 0
         for query, one in zip(queries, found, strict=True):
             pd.testing.assert_frame_equal(one, search(fruit, query, settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SearchSettings(mode="vss", top_k=9, filter='category == "news"', min_similarity=0.6, min_bm25=9),
+        SearchSettings(mode="bm25", top_k=9, k=2, conjunctive=True, min_similarity=0.99),
+        SearchSettings(mode="hybrid", top_k=9, weights=(1, 2), min_bm25=0.1),
+        SearchSettings(mode="hybrid", top_k=9, fusion="weighted_scores", candidates=12),
+    ],
+)
+def test_ids_alone_are_those_of_the_search(fruit: Store, settings: SearchSettings) -> None:
+    for query in ("apple", "fig grape lemon", " "):
+        found = search_ids(fruit, query, settings)
+        assert found.tolist() == search(fruit, query, settings)["chunk_id"].tolist()
+    assert len(search_ids(fruit, "apple", settings)) > 0
+
+
+def test_ids_alone_are_refused_where_a_row_is_no_chunk(fruit: Store) -> None:
+    for settings in (SearchSettings(mode="union"), SearchSettings(selection=Selection(per_document=1))):
+        with pytest.raises(RetrievalError, match="use search"):
+            search_ids(fruit, "apple", settings)
 
 
 @pytest.mark.parametrize(
