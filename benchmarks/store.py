@@ -99,7 +99,7 @@ def raghilda(folder: Path, n: int) -> dict[str, float]:
     from raghilda.embedding import EmbeddingProvider
     from raghilda.store import DuckDBStore
 
-    known: dict[str, Any] = {"foo": np.ones(DIM, np.float32)}
+    known: dict[str, Any] = {"foo": [1.0] * DIM}
 
     class Lookup(EmbeddingProvider):
         def embed(self, x: Any, input_type: Any = None) -> Any:
@@ -121,7 +121,8 @@ def raghilda(folder: Path, n: int) -> dict[str, float]:
         ]
         made = ChunkedMarkdownDocument(content=text, origin=origin, chunks=chunks)
         for (a, b), vector in zip(ranges, vectors, strict=True):
-            known[text[a:b]] = vector
+            # Models give lists there: its own providers read them from JSON.
+            known[text[a:b]] = vector.tolist()
         store.upsert(made)
         for a, b in ranges:
             known.pop(text[a:b], None)

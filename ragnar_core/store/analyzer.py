@@ -162,6 +162,8 @@ class Analyzer:
         return ((term, 0, len(raw)),)
 
     def _split_word(self, raw: str) -> tuple[Piece, ...]:
+        if raw.isascii() and raw.isalpha() and (raw.islower() or raw[1:].islower() or raw.isupper()):
+            return self._terms([(raw, 0, len(raw))])
         kind = _KIND.match(raw)
         if kind is not None and self.options.token_pattern is None:
             if kind.lastgroup == "cjk":
