@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from pages.shared import map_layouts
 from pages.shared.components.map_points import packed
 from pages.shared.map_colours import attribute, by_group, by_scale
-from ragnar_core import RetrievalError, Store, embed_static
+from ragnar_core import Chunks, MarkdownDocument, RetrievalError, Store, embed_static
 from ragnar_core.retrieval.layout import Layout
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "map.py"
@@ -234,6 +235,32 @@ def test_near_duplicates_and_outliers_are_listed(open_map) -> None:
     assert [float(row["score"]) for row in rows["rows"]] == sorted(
         float(row["score"]) for row in rows["rows"]
     )
+
+
+def test_chunks_that_overlap_are_no_duplicates(tmp_path: Path, open_map) -> None:
+    app = open_map(np.eye(2, 4, dtype=np.float32), list="Duplicates")
+    document = MarkdownDocument("A walrus sleeps on ice.", "long.md")
+    overlapping = Chunks(document, None, np.array([0, 8]), np.array([16, 23]), ["", ""])
+    apart = Chunks(replace(document, origin="apart.md"), None, np.array([0, 9]), np.array([8, 23]), ["", ""])
+    with Store.connect(tmp_path / "points.duckdb", read_only=False) as store:
+        store.insert(overlapping, vectors=np.tile(np.array([[0, 0, 1, 0]], np.float32), (2, 1)))
+        store.insert(apart, vectors=np.tile(np.array([[0, 0, 0, 1]], np.float32), (2, 1)))
+    app.run()
+    rows = given(app, "ragnar_passage_list")["rows"]
+    assert canvas(app)[0]["n"] == 6
+    assert [(row["origin"], row["text"]) for row in rows] == [
+        ("apart.md", "A walrus"),
+        ("apart.md", "sleeps on ice."),
+    ]
+
+
+def test_a_large_map_sends_a_passage_only_when_it_is_pointed_at(open_map) -> None:
+    rng = np.random.default_rng(0)
+    app = open_map(rng.normal(size=(3001, 4)).astype(np.float32))
+    assert canvas(app)[0]["texts"] == {}
+    app.session_state["map_hover"] = 2000
+    app.run()
+    assert given(app, "ragnar_map_overlay")["texts"] == {"2000": ["d1.md · chunk 2001", "chunk number 2000"]}
 
 
 def test_a_query_without_a_known_model_says_so(open_map) -> None:

@@ -40,7 +40,9 @@ function content(data) {
   data.rows.forEach((row, i) => {
     if (row.group && row.group !== group) {
       group = row.group;
-      nodes.push(make("group", group));
+      const heading = make("group", group);
+      heading.role = "presentation";
+      nodes.push(heading);
     }
     nodes.push(option(row, data.rank ? data.rank + i : 0));
   });
