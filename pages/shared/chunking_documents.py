@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from pages.shared import workspace
 from ragnar_core import Boundaries, ChunkSettings, MarkdownDocument, default_available, embed_default
-from ragnar_core.chunking.plan import JOINING
+from ragnar_core.chunking.plan import JOINING, _tiers
 from ragnar_core.chunking.report import ChunkReport, TokenRuler, chunk_report
 from ragnar_core.chunking.units import CountTokens
 
@@ -56,6 +56,7 @@ class TunedDocument:
         """The text and its boundaries, for `chunk_text`'s carrier. Positions are code points."""
         found, text = self.boundaries, self.document.text
         joined = _inside_clusters(found)
+        lists: dict[str, int] = {}
         return {
             "id": self.id,
             "text": text,
@@ -63,17 +64,13 @@ class TunedDocument:
             "astral": packed(_astral(text)),
             "headings": packed(found.headings.start),
             "headingLevels": found.headings.level.tolist(),
-            "paragraphs": packed(found.paragraphs),
-            "rows": packed(found.rows),
-            "cells": packed(found.cells),
-            "codeLines": packed(found.code_lines),
             "tables": packed(found.tables.ravel()),
             "code": packed(found.code.ravel()),
-            "sentences": packed(found.sentences.all()),
             "lineEnds": packed(found.line_ends),
-            "lineBreaks": packed(found.line_breaks.all()),
             "joined": packed(joined),
             "suspicious": packed([at for at in joined if _joins(text[at - 1]) or _joins(text[at])]),
+            "tiers": {str(whole).lower(): _tiers_for_browser(found, whole, lists) for whole in (True, False)},
+            "lists": list(lists),
         }
 
 
@@ -133,6 +130,26 @@ def _counter_for(settings: ChunkSettings) -> CountTokens | None:
 
 def _estimate(texts: Any) -> list[int]:
     return [-(-len(text) // 4) for text in texts]
+
+
+def _tiers_for_browser(
+    boundaries: Boundaries, keep_whole: bool, lists: dict[str, int]
+) -> list[tuple[str, int, int | None]]:
+    """What cuts snap to, strongest first: kind, and by their numbers in `lists` the boundaries and the ranges that
+    cuts must be in."""
+    everywhere = np.zeros(1, np.int64), np.full(1, np.inf)
+
+    def number(positions: ArrayLike) -> int:
+        return lists.setdefault(packed(positions), len(lists))
+
+    return [
+        (
+            tier.kind,
+            number(tier.near(*everywhere)),
+            None if tier.within is None else number(tier.within.ravel()),
+        )
+        for tier in _tiers(boundaries, ChunkSettings(keep_whole=keep_whole))
+    ]
 
 
 def _astral(text: str) -> np.ndarray:

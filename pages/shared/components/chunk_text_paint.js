@@ -22,8 +22,8 @@ function rawBytes(text) {
 // What the carrier sent, made ready once a document: positions are code points, `unit` and `point` convert.
 function readText(sent) {
   if (!sent.ready) {
-    for (const name of ["astral", "headings", "paragraphs", "rows", "cells", "codeLines", "tables", "code", "sentences",
-      "lineEnds", "lineBreaks", "joined", "suspicious"]) sent[name] = unpacked(sent[name]);
+    for (const name of ["astral", "headings", "tables", "code", "lineEnds", "joined", "suspicious"]) sent[name] = unpacked(sent[name]);
+    sent.lists = sent.lists.map(unpacked);
     const wide = sent.astral.map((at, i) => at + i);
     sent.unit = (at) => at + lowerBound(sent.astral, at);
     sent.point = (unit) => unit - lowerBound(wide, unit);

@@ -54,11 +54,7 @@ function isInside(ranges, position) {
 }
 
 function snapCuts(wanted, reach, text, settings) {
-  const tiers = [["heading", text.headings], ["paragraph", text.paragraphs]];
-  if (settings.keep_whole) {
-    tiers.push(["row", text.rows, text.tables], ["cell", text.cells, text.tables], ["line", text.codeLines, text.code]);
-  }
-  tiers.push(["sentence", text.sentences], ["line", text.lineEnds], ["word", text.lineBreaks]);
+  const tiers = text.tiers[settings.keep_whole].map(([name, list, within]) => [name, text.lists[list], text.lists[within]]);
   const position = new Int32Array(wanted.length), kind = new Uint8Array(wanted.length);
   let farthest = 0;
   for (let i = 0; i < wanted.length; i++) {
