@@ -18,7 +18,7 @@ BYTE_ORDER_MARKS = (
 META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.\-]{2,40})""", re.I)
 XML_ENCODING = re.compile(rb"""^\s*<\?xml[^>]{0,100}?encoding\s*=\s*["']([A-Za-z0-9_:.\-]{2,40})["']""")
 HEAD_BYTES = 4096  # where HTML and XML look for a declaration
-SAMPLE_BYTES = 200_000  # of the bytes around non-ASCII characters, enough to tell one code page from another
+SAMPLE_BYTES = 20_000  # of lines with non-ASCII characters, enough to tell one code page from another
 BAD_SHARE = 0.03  # up to this share of broken sequences a file still counts as UTF-8
 CONTROL_BYTES = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 26, 27}) + b"\x7f"
 
@@ -240,23 +240,27 @@ def _guess(data: bytes) -> Decoded:
 
 
 def _around_non_ascii(data: bytes) -> bytes:
-    """The lines that hold non-ASCII bytes, up to SAMPLE_BYTES: the rest says nothing about the encoding."""
-    found, size = [], 0
-    for line in data.split(b"\n"):
-        if line.isascii():
-            continue
-        found.append(line)
-        size += len(line)
-        if size > SAMPLE_BYTES:
-            break
-    return b"\n".join(found)
+    """SAMPLE_BYTES of the lines that hold non-ASCII bytes, from all over the file: the others say nothing."""
+    lines = [line for line in data.split(b"\n") if not line.isascii()]
+    step = max(1, sum(map(len, lines)) // SAMPLE_BYTES)
+    return b"\n".join(lines[::step])[:SAMPLE_BYTES]
+
+
+def _loosely(sample: bytes, name: str) -> str | None:
+    """The sample's text; None when it does not decode. In a long one a few bad bytes are forgiven."""
+    decoder = codecs.getincrementaldecoder(name)
+    try:
+        return decoder().decode(sample)  # a character that the sample's end cuts is no error
+    except UnicodeDecodeError:
+        text = decoder(errors="replace").decode(sample)
+    bad = text.count("\ufffd")
+    foreign = len(text) - len(text.encode("ascii", "ignore"))
+    return text if bad <= BAD_SHARE * foreign else None
 
 
 def _east_asian_score(sample: bytes, name: str) -> float:
     """Share of the non-ASCII characters that everyday text is made of; 0 when the bytes do not decode."""
-    text = _strictly(sample, name)
-    if text is None:
-        text = sample.decode(name, errors="ignore") if len(sample) > SAMPLE_BYTES else None
+    text = _loosely(sample, name)
     if not text:
         return 0.0
     foreign = [c for c in text if c > "\x7f"]
@@ -286,7 +290,7 @@ def _everyday(character: str, name: str) -> float:
 
 def _script_score(sample: bytes, name: str, common: str) -> float:
     """How much of the high half is everyday letters of that script, with capitals where capitals belong."""
-    text = _strictly(sample, name)
+    text = _loosely(sample, name)
     if text is None:
         return 0.0
     foreign = [c for c in text if c > "\x7f"]
@@ -306,7 +310,7 @@ def _only_inner_capitals(text: str) -> str:
 
 
 def _latin_score(sample: bytes, name: str, letters: str) -> float:
-    text = _strictly(sample, name)
+    text = _loosely(sample, name)
     if text is None:
         return -1.0
     foreign = [c for c in text if c > "\x7f"]

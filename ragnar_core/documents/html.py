@@ -65,7 +65,7 @@ def html_to_markdown(
     """
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup(html, "html.parser")
+    soup = BeautifulSoup(_with_closed_comments(html), "html.parser")
     title = _take_title(soup)
     for element in soup(["script", "style", "template"]):
         element.decompose()
@@ -86,6 +86,14 @@ def html_to_markdown(
 def html_converter(extract: Sequence[str], zap: Sequence[str]) -> Any:
     """An HtmlConverter that converts our way, for markitdown's Word, PowerPoint and EPUB converters."""
     return _html_converter_class()(extract, zap)
+
+
+def _with_closed_comments(html: str) -> str:
+    """The parser reads on to the end at each comment that never closes: those become text."""
+    closed = html.rfind("-->") + 3 if "-->" in html else 0
+    if html.find("<!--", closed) < 0:
+        return html
+    return html[:closed] + html[closed:].replace("<!--", "&lt;!--")
 
 
 def _take_title(soup: Any) -> str | None:
@@ -178,6 +186,7 @@ def _markdown_class() -> Any:
         def __init__(self, **options: Any) -> None:
             super().__init__(**{"code_language_callback": code_language, **options})
             self._cells: dict[int, str] = {}
+            self._numbers: dict[int, int] = {}
 
         def escape(self, text: str, parent_tags: Any) -> str:
             if RAW_START not in text:
@@ -213,6 +222,20 @@ def _markdown_class() -> Any:
             fence = "`" * (max(runs) + 1)
             head, _, body = fenced.strip("\n").partition("\n")
             return f"\n\n{fence}{head[3:]}\n{body[: -len('```')]}{fence}\n\n"
+
+        def convert_li(self, el: Any, text: str, parent_tags: Any) -> str:
+            parent = el.parent
+            if parent is None or parent.name != "ol" or not text.strip():
+                return str(super().convert_li(el, text, parent_tags))
+            # As markdownify does it, but counting on: it looks back over all items at each of them.
+            start = str(parent.get("start") or "")
+            number = self._numbers.get(id(parent), int(start) if start.isdigit() and len(start) < 9 else 1)
+            self._numbers[id(parent)] = number + 1
+            bullet = f"{number}. "
+            lines = text.strip().split("\n")
+            indent = " " * len(bullet)
+            rest = "".join(f"\n{indent}{line}" if line.strip() else "\n" for line in lines[1:])
+            return f"{bullet}{lines[0]}{rest}\n"
 
         def convert_td(self, el: Any, text: str, parent_tags: Any) -> str:
             self._cells[id(el)] = text.strip()

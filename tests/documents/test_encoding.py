@@ -73,6 +73,15 @@ def test_a_bad_byte_costs_one_character_and_is_reported() -> None:
     assert decoded.notes == ("1 byte sequences are not valid utf-8 and were replaced by U+FFFD.",)
 
 
+@pytest.mark.parametrize(("text", "encoding"), SAMPLES)
+def test_a_bad_byte_in_a_long_legacy_file_does_not_change_its_encoding(text: str, encoding: str) -> None:
+    line = text.strip().encode(encoding) + b" and more words\n"
+    decoded = decode(line * 200 + b"\x81 \xff \n" + line * 200)
+    assert decoded.encoding == encoding
+    assert decoded.text.startswith(text.strip())
+    assert decoded.text.endswith(text.strip() + " and more words\n")
+
+
 def test_declarations_count_where_they_decode() -> None:
     page = '<meta charset="windows-1251"><p>Да</p>'.encode("cp1251")
     assert decode(page, markup=True).text.endswith("<p>Да</p>")

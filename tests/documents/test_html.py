@@ -194,6 +194,16 @@ def test_a_page_nested_ten_thousand_deep_is_read() -> None:
     assert "leaf" in markdown(lists)
 
 
+def test_lists_keep_their_numbers_and_levels() -> None:
+    html = "<ol start=3><li>a<ul><li>b</li></ul></li><li><p>c</p><p>d</p></li></ol><ol><li>e</li></ol>"
+    assert markdown(html) == "3. a\n   * b\n4. c\n\n   d\n\n1. e"
+
+
+def test_hostile_lengths_cost_little() -> None:
+    assert markdown("<!--" * 50_000).count("!--") == 50_000
+    assert markdown("<ol>" + "<li>x</li>" * 10_000 + "</ol>").endswith("\n10000. x")
+
+
 def test_a_title_is_not_repeated_and_comes_from_the_page_only() -> None:
     assert read_bytes(b"<title>My  Page</title><h1>My Page</h1>", "x.html").text == "# My Page"
     assert read_bytes(b"<svg><title>icon</title></svg><p>x</p>", "x.html").report.title is None
