@@ -206,6 +206,21 @@ def test_strip_and_links_lead_into_the_text(chunking, open_page) -> None:
     page.wait_for_function("() => [...CSS.highlights.keys()].filter((n) => n.startsWith('ragnar-chosen'))"
                            ".some((n) => CSS.highlights.get(n).size)")  # fmt: skip
 
+    before = page.evaluate(f"() => ({DOC})().dataset.document")
+    choice = page.get_by_role("combobox", name="Document")
+    choice.scroll_into_view_if_needed()
+    choice.press("ControlOrMeta+a")
+    choice.press_sequentially("mixed")
+    page.get_by_role("option", name="mixed.md").wait_for()
+    choice.press("Enter")
+    page.wait_for_function(f"(before) => ({DOC})().dataset.document !== before", arg=before)
+    settle(page)
+    shown = page.evaluate(f"() => ({DOC})().querySelector('.text').textContent")
+    assert shown == MarkdownDocument(MIXED).text
+    others = markdown_chunk(MIXED, **ChunkSettings.workbench(target_size=300, target_overlap=0).to_dict())
+    assert data(page, "chunks") == len(others)
+    assert painted(page)[:4] == others.texts[:4]
+
 
 def test_two_settings_and_a_question(chunking, open_page) -> None:
     page = open_page(width=390, height=844, dark=True)
@@ -260,17 +275,6 @@ def test_hostile_text_is_shown_and_does_nothing(chunking, open_page) -> None:
     page.mouse.move(*_middle(page.locator(".doc")))
     page.wait_for_timeout(300)
     assert page.evaluate("() => window.owned") is None
-
-    before = page.evaluate(f"() => ({DOC})().dataset.document")
-    page.get_by_role("combobox", name="Document").click()
-    page.get_by_role("option", name="mixed.md").click()
-    page.wait_for_function(f"(before) => ({DOC})().dataset.document !== before", arg=before)
-    settle(page)
-    shown = page.evaluate(f"() => ({DOC})().querySelector('.text').textContent")
-    assert shown == MarkdownDocument(MIXED).text
-    chunks = markdown_chunk(MIXED, **ChunkSettings.workbench(target_size=200, target_overlap=0.5).to_dict())
-    assert data(page, "chunks") == len(chunks)
-    assert painted(page)[:4] == chunks.texts[:4]
 
 
 def _middle(locator) -> tuple[float, float]:
