@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 def main(given: str, made: str) -> None:
     with contextlib.suppress(OSError, AttributeError):
         os.nice(10)
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(os.getppid(), os.path.dirname(given)), daemon=True).start()
     with np.load(given, allow_pickle=False) as kept:
         start, index, similarity = kept["start"], kept["index"], kept["similarity"]
         min_dist, seed = float(kept["min_dist"]), int(kept["seed"])
@@ -56,10 +57,11 @@ def places(
     return np.asarray(xy, np.float32)
 
 
-def _end_with(parent: int) -> None:
-    """Ends this process when the one that started it is gone."""
+def _end_with(parent: int, folder: str) -> None:
+    """Ends this process when the one that started it is gone, and takes away the folder that one made for it."""
     while os.getppid() == parent:
         time.sleep(1)
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
 
 

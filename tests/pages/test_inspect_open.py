@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str]]:
+def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, str]]:
     """The folders and names that a server would be started on."""
     calls: list[tuple[Path, str]] = []
 
@@ -29,6 +29,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str]]:
         return "view"
 
     monkeypatch.setattr(opening, "_serve", remember)
+    monkeypatch.setattr(opening.tempfile, "tempdir", str(tmp_path))
     return calls
 
 
