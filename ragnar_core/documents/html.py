@@ -23,6 +23,7 @@ NEUTRAL = frozenset((
     "a", "p", "blockquote", "ul", "ol", "li", "dl", "dd",
 ))  # fmt: skip
 MOST_UNWRAPPED = 400  # moving a child costs as much as it has elements below it
+MOST_OPEN = 20  # `<` before the next `>`; a script's closing tag is always among the last
 TOO_DEEP = "Parts of the page are nested too deeply to keep their headings and lists; their text was taken."
 NOT_A_LANGUAGE = re.compile(
     r"code|highlight|block|pretty|source|output|literal|screen|listing|cell|wrap|line|hljs|downlit"
@@ -65,7 +66,7 @@ def html_to_markdown(
     """
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup(_with_closed_comments(html), "html.parser")
+    soup = BeautifulSoup(_defused(html), "html.parser")
     title = _take_title(soup)
     for element in soup(["script", "style", "template"]):
         element.decompose()
@@ -88,12 +89,23 @@ def html_converter(extract: Sequence[str], zap: Sequence[str]) -> Any:
     return _html_converter_class()(extract, zap)
 
 
-def _with_closed_comments(html: str) -> str:
-    """The parser reads on to the end at each comment that never closes: those become text."""
+def _defused(html: str) -> str:
+    """The page without what takes the parser quadratic time: open comments, and many `<` without a `>`.
+
+    They become text, as they would in the end.
+    """
+    html = ">".join(
+        [_few_open(piece) if piece.count("<") > MOST_OPEN else piece for piece in html.split(">")]
+    )
     closed = html.rfind("-->") + 3 if "-->" in html else 0
     if html.find("<!--", closed) < 0:
         return html
     return html[:closed] + html[closed:].replace("<!--", "&lt;!--")
+
+
+def _few_open(piece: str) -> str:
+    parts = piece.split("<")
+    return "&lt;".join(parts[:-MOST_OPEN]) + "<" + "<".join(parts[-MOST_OPEN:])
 
 
 def _take_title(soup: Any) -> str | None:

@@ -201,6 +201,10 @@ def test_lists_keep_their_numbers_and_levels() -> None:
 
 def test_hostile_lengths_cost_little() -> None:
     assert markdown("<!--" * 50_000).count("!--") == 50_000
+    assert markdown("<a " * 50_000 + "<p>end</p>").endswith("end")
+    assert markdown("<a " * 50_000 + ">" * 60_000 + "<p>end</p>").endswith("end")
+    assert markdown("<p>" + '<a href="' * 50_000) != ""
+    assert markdown("<p>a<script>" + "if(a<b)c;" * 500 + "</script>b</p>") == "ab"
     assert markdown("<ol>" + "<li>x</li>" * 10_000 + "</ol>").endswith("\n10000. x")
 
 
