@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
 import numpy as np
 
 from ragnar_core.errors import EmbedError, StoreError
 from ragnar_core.store import interop_r
-from ragnar_core.store.cache import fixed_size_matrix, load_vectors
-from ragnar_core.store.connection import STORAGE_VERSION, create_file
+from ragnar_core.store.cache import fixed_size_matrix
 from ragnar_core.store.index import (
-    drop_hnsw,
-    embed_missing_vectors,
     ids_of,
-    index_missing,
     index_state,
 )
-from ragnar_core.store.postings import Ints
+from ragnar_core.store.repairs import REPAIRS, bad_vectors, copies, orphan_chunks, outside_ranges
 from ragnar_core.store.text import texts_of
-from ragnar_core.store.write import Existing, count_write, delete_chunks, delete_documents
 
 if TYPE_CHECKING:
     from ragnar_core.store.store import Store
@@ -72,9 +65,9 @@ def check(store: Store, *, probe: bool | None = None) -> list[Finding]:
 
 def repair(store: Store, finding: Finding) -> None:
     """Does what `finding.repair` says. Raises StoreError when there is nothing it can do."""
-    if finding.repair is None or finding.kind not in _REPAIRS:
+    if finding.repair is None or finding.kind not in REPAIRS:
         raise StoreError(f"there is no automatic repair: {finding.message}")
-    _REPAIRS[finding.kind](store)
+    REPAIRS[finding.kind](store)
 
 
 def _indexes(store: Store) -> list[Finding]:
@@ -130,7 +123,7 @@ def _orphans(store: Store) -> list[Finding]:
     with store.opened.database.snapshot() as cursor:
         if store.version == 1:
             return []
-        chunks = _orphan_chunks(cursor, store)
+        chunks = orphan_chunks(cursor, store)
         empty = cursor.execute(
             f"SELECT doc_id FROM {store.layout.documents} ANTI JOIN {store.layout.table} USING (doc_id)"
         ).fetchall()
@@ -159,7 +152,7 @@ def _orphans(store: Store) -> list[Finding]:
 
 
 def _vectors(store: Store) -> list[Finding]:
-    bad = _bad_vectors(store)
+    bad = bad_vectors(store)
     if not len(bad):
         return []
     return [
@@ -222,7 +215,7 @@ def _ranges(store: Store) -> list[Finding]:
             cursor, f"SELECT chunk_id FROM {store.layout.table} GROUP BY chunk_id HAVING count(*) > 1"
         )
         outside = (
-            _outside_ranges(cursor, store)
+            outside_ranges(cursor, store)
             if store.layout.kind == "ragnar" and store.version == 2
             else twice[:0]
         )
@@ -255,18 +248,18 @@ def _duplicates(store: Store) -> list[Finding]:
     if store.version == 1:
         return []
     with store.opened.database.reading() as cursor:
-        copies = _copies(cursor, store)
-    if not copies:
+        found = copies(cursor, store)
+    if not found:
         return []
-    named = tuple(origin or doc_id for doc_id, origin in copies[:20])
+    named = tuple(origin or doc_id for doc_id, origin in found[:20])
     can = store.layout.kind == "ragnar"
     return [
         Finding(
             "duplicate_documents",
             "warning",
-            f"{len(copies)} documents have the same text as an earlier one; their chunks take up the first places.",
-            f"Delete {len(copies)} documents and keep the first of each text." if can else None,
-            len(copies),
+            f"{len(found)} documents have the same text as an earlier one; their chunks take up the first places.",
+            f"Delete {len(found)} documents and keep the first of each text." if can else None,
+            len(found),
             named,
         )
     ]
@@ -375,124 +368,3 @@ def _probe(store: Store) -> list[Finding]:
             f"Embed every chunk again with {store.embedder.label}.",
         )
     ]
-
-
-def _orphan_chunks(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
-    return ids_of(
-        cursor, f"SELECT chunk_id FROM {store.layout.table} ANTI JOIN {store.layout.documents} USING (doc_id)"
-    )
-
-
-def _outside_ranges(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
-    return ids_of(
-        cursor,
-        f"SELECT chunk_id FROM {store.layout.table} e JOIN documents d USING (doc_id) WHERE e.start IS NULL "
-        'OR e."end" IS NULL OR e.start < 1 OR e."end" < e.start OR e."end" > length(d.text)',
-    )
-
-
-def _copies(cursor: duckdb.DuckDBPyConnection, store: Store) -> list[tuple[int, str | None]]:
-    return cursor.execute(
-        "SELECT doc_id, origin FROM (SELECT doc_id, origin, row_number() OVER (PARTITION BY md5(text), length(text) "
-        f"ORDER BY doc_id) AS nth FROM {store.layout.documents}) WHERE nth > 1 ORDER BY doc_id"
-    ).fetchall()
-
-
-def _bad_vectors(store: Store) -> Ints:
-    if not store.dim:
-        return np.zeros(0, np.int64)
-    with store.opened.database.reading() as cursor:
-        table = load_vectors(cursor, store.layout, store.dim)
-        missing = ids_of(cursor, f"SELECT chunk_id FROM {store.layout.table} WHERE embedding IS NULL")
-    bad = ~np.isfinite(table.matrix).all(axis=1) | ~table.matrix.any(axis=1)
-    ids: Ints = table.chunk_ids[bad]
-    return ids[~np.isin(ids, missing)]
-
-
-def _delete_chunks(store: Store, chunks: Ints) -> None:
-    if not len(chunks):
-        return
-    with store.opened.database.writing() as cursor:
-        revision = store.opened.cache.revision + 1
-        delete_chunks(cursor, store.layout, chunks, revision)
-        count_write(cursor, revision)
-    store.opened.cache.forget_tables(revision)
-
-
-def _repair_orphans(store: Store) -> None:
-    with store.opened.database.reading() as cursor:
-        chunks = _orphan_chunks(cursor, store)
-    _delete_chunks(store, chunks)
-
-
-def _repair_ranges(store: Store) -> None:
-    with store.opened.database.reading() as cursor:
-        chunks = _outside_ranges(cursor, store)
-    _delete_chunks(store, chunks)
-
-
-def _repair_empty(store: Store) -> None:
-    with store.opened.database.reading() as cursor:
-        rows = cursor.execute(
-            f"SELECT doc_id FROM {store.layout.documents} ANTI JOIN {store.layout.table} USING (doc_id)"
-        ).fetchall()
-    delete_documents(store, [Existing(row[0], np.zeros(0, np.int64)) for row in rows])
-
-
-def _repair_duplicates(store: Store) -> None:
-    with store.opened.database.reading() as cursor:
-        copies = [doc_id for doc_id, _ in _copies(cursor, store)]
-    for doc_id in copies:
-        store.delete(doc_id)
-
-
-def _repair_size(store: Store) -> None:
-    with store.opened.database.writing() as cursor:
-        cursor.execute("UPDATE metadata SET embedding_size = ?", [store.dim])
-
-
-def _repair_r_model(store: Store) -> None:
-    with store.opened.database.writing() as cursor:
-        cursor.execute("UPDATE metadata SET embed_func = ?", [interop_r.write_embed(store.embed_config)])
-
-
-def compact(store: Store) -> None:
-    """Copies the store into a new file and puts that in its place, with all other use of it waiting."""
-    path = store.opened.database.path
-    if path is None:
-        raise StoreError("a store in memory has no file to compact")
-    made = f"{path}.{os.getpid()}.new"
-    Path(made).unlink(missing_ok=True)
-    try:
-        create_file(made)
-        with store.opened.database.unhardened() as connection:
-            row = connection.execute("SELECT current_database()").fetchone()
-            assert row is not None
-            attach = made.replace("'", "''")
-            connection.execute(f"ATTACH '{attach}' AS ragnar_compact (STORAGE_VERSION '{STORAGE_VERSION}')")
-            connection.execute(f'COPY FROM DATABASE "{row[0]}" TO ragnar_compact')
-            connection.execute("DETACH ragnar_compact")
-            connection.execute("CHECKPOINT")
-            connection.close()
-            os.replace(made, path)
-            Path(path + ".wal").unlink(missing_ok=True)
-    except duckdb.Error as error:
-        raise StoreError(f"{path} was not compacted: {str(error).splitlines()[0]}") from error
-    finally:
-        Path(made).unlink(missing_ok=True)
-
-
-_REPAIRS: dict[str, Callable[[Store], object]] = {
-    "r_hnsw": drop_hnsw,
-    "stale_index": index_missing,
-    "missing_vectors": embed_missing_vectors,
-    "orphan_chunks": _repair_orphans,
-    "empty_documents": _repair_empty,
-    "bad_vectors": lambda store: embed_missing_vectors(store, None, _bad_vectors(store)),
-    "wrong_size": _repair_size,
-    "bad_ranges": _repair_ranges,
-    "duplicate_documents": _repair_duplicates,
-    "bloat": compact,
-    "two_models": _repair_r_model,
-    "other_model": lambda store: store.reembed(store.embedder),
-}

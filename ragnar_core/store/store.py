@@ -22,6 +22,7 @@ from ragnar_core.store.connection import MEMORY, Database, acquire, create_file,
 from ragnar_core.store.doctor import Finding, repair
 from ragnar_core.store.index import IndexState, build_index, drop_hnsw, set_analyzer
 from ragnar_core.store.ingest import BATCH, IngestProgress, IngestSummary, Item, Prepare, ingest
+from ragnar_core.store.model import check_model, dimension
 from ragnar_core.store.motherduck import connect_motherduck, is_motherduck
 from ragnar_core.store.opened import Opened, adopt, opened
 from ragnar_core.store.prepare import Input, Prepared, embed_missing, prepare
@@ -84,7 +85,7 @@ class Store(StoreReader):
         if version not in (1, 2):
             raise StoreError(f"version must be 1 or 2, not {version!r}")
         embedder = None if embed is None else as_embedder(embed)
-        dim = _dimension(embedder, embedding_size)
+        dim = dimension(embedder, embedding_size)
         extra = extra_types(extra_cols)
         config = embedder.config if embedder else None
         metadata: dict[str, Any] = {
@@ -149,7 +150,7 @@ class Store(StoreReader):
             if store.layout.kind == "raghilda" and not read_only:
                 raise StoreError(f"{path} is a store of raghilda, which can be read here but not changed")
             if embed is not None:
-                store._check_model()
+                check_model(store.location, store.dim, store.embed_config, store.embedder)
         except BaseException:
             release(database, read_only=read_only)
             raise
@@ -353,50 +354,6 @@ class Store(StoreReader):
         with self.opened.database.writing() as cursor:
             cursor.execute("UPDATE ragnar_state SET chunk_settings = ?", [text])
         self.opened.database.shared["chunk_settings"] = text
-
-    def _check_model(self) -> None:
-        """Refuses a model other than the one that built the store."""
-        assert self._embedder is not None
-        given, stored = self._embedder.config, self.embed_config
-        if self.dim and self._embedder.dim != self.dim:
-            raise StoreError(
-                f"{self.location} was built with {_label(stored)} ({self.dim} numbers a vector); "
-                f"{self._embedder.label} gives {self._embedder.dim}. Open it with the model that built it, "
-                "or connect without embed= and call reembed"
-            )
-        if stored is not None and _same_model(stored, given) is False:
-            raise StoreError(
-                f"{self.location} was built with {_label(stored)} ({self.dim} numbers a vector); "
-                f"{_label(given)} ({self._embedder.dim}) is another model, whose vectors mean something else. "
-                "Open it with the model that built it, or connect without embed= and call reembed"
-            )
-
-
-def _dimension(embedder: Embedder | None, size: int | None) -> int:
-    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
-        raise StoreError(f"embedding_size must be a whole number of 1 or more, not {size!r}")
-    if embedder is None:
-        return size or 0
-    if size is not None and size != embedder.dim:
-        raise StoreError(
-            f"embedding_size is {size}, but {embedder.label} gives {embedder.dim} numbers; leave it out"
-        )
-    return embedder.dim
-
-
-def _same_model(stored: Mapping[str, Any], given: Mapping[str, Any]) -> bool | None:
-    """None where the file cannot say."""
-    if stored.get("provider") in (None, "function") or given.get("provider") == "function":
-        return (
-            None
-            if stored.get("provider") != given.get("provider")
-            else stored.get("model") == given.get("model")
-        )
-    return (stored.get("provider"), stored.get("model")) == (given.get("provider"), given.get("model"))
-
-
-def _label(config: Mapping[str, Any] | None) -> str:
-    return "an unnamed model" if config is None else f"{config.get('model')} ({config.get('provider')})"
 
 
 def _path(location: str | Path) -> str:

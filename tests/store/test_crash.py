@@ -14,6 +14,6 @@ def test_kills_at_random_moments(tmp_path):
     crash = importlib.util.module_from_spec(spec)
     sys.modules["crash_benchmark"] = crash
     spec.loader.exec_module(crash)
-    outcome = crash.run(4, 10, tmp_path, seed=3)
-    assert (outcome.kills, outcome.documents) == (4, 10)
+    outcome = crash.run(3, 8, tmp_path, seed=3)
+    assert (outcome.kills, outcome.documents) == (3, 8)
     assert outcome.while_writing > 0
