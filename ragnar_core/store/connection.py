@@ -45,6 +45,7 @@ class Database:
         self.read_only = read_only
         self.write_lock = threading.RLock()
         self.shared: dict[str, Any] = {}
+        self.cursor_setup = ""
         self.readers = 0
         self.writers = 0
         self._turn = threading.Condition()
@@ -152,7 +153,15 @@ class Database:
             if self._root is None:
                 raise StoreError(f"{self.name} is closed; connect to it again")
             self._active += 1
-            return self._root.cursor()
+            cursor = self._root.cursor()
+        if self.cursor_setup:
+            try:
+                # Temporary views belong to one cursor.
+                cursor.execute(self.cursor_setup)
+            except BaseException:
+                self._leave(cursor)
+                raise
+        return cursor
 
     def _leave(self, cursor: duckdb.DuckDBPyConnection) -> None:
         try:

@@ -125,7 +125,7 @@ def _orphans(store: Store) -> list[Finding]:
             return []
         chunks = orphan_chunks(cursor, store)
         empty = cursor.execute(
-            f"SELECT doc_id FROM {store.layout.documents} ANTI JOIN {store.layout.table} USING (doc_id)"
+            f"SELECT doc_id FROM documents ANTI JOIN {store.layout.table} USING (doc_id)"
         ).fetchall()
     if len(chunks):
         found.append(
@@ -271,7 +271,7 @@ def _bloat(store: Store) -> list[Finding]:
     if path is None:
         return []
     own = " + (SELECT coalesce(sum(octet_length(term_ids)), 0) * 2 FROM ragnar_postings)"
-    texts = "chunks" if store.version == 1 else store.layout.documents
+    texts = "chunks" if store.version == 1 else "documents"
     with store.opened.database.reading() as cursor:
         row = cursor.execute(
             f"SELECT (SELECT coalesce(sum(strlen(text)), 0) FROM {texts}) + (SELECT count(*) * ? FROM {store.layout.table})"

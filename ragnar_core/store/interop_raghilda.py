@@ -14,20 +14,18 @@ from ragnar_core.store.layout import Layout
 SYSTEM_COLUMNS = frozenset(("char_count", "token_count"))
 
 
-def raghilda_layout(columns: Collection[str]) -> Layout:
-    """The layout of a file whose table `embeddings` has these columns."""
-    key = "doc_id" if "doc_id" in columns else "origin"
-    own = "e.* EXCLUDE (doc_id)" if key == "doc_id" else "e.*"
-    return Layout(
-        kind="raghilda",
-        version=2,
-        table=f"(SELECT {own}, d.rowid + 1 AS doc_id FROM embeddings e JOIN documents d USING ({key}))",
-        doc_id="doc_id",
-        start="start_index",
-        end="end_index",
-        chunk_sequence="chunk_id_seq",
-        doc_sequence=None,
-        documents="(SELECT rowid + 1 AS doc_id, origin, text FROM documents)",
+RAGHILDA = Layout("raghilda", 2, "embeddings", "doc_id", "start_index", "end_index", "chunk_id_seq", None)
+
+
+def raghilda_views(columns: Collection[str], database: str) -> str:
+    """Statements that put temporary views, with numbers for documents, before the tables of a file whose table
+    `embeddings` has these columns. Every cursor needs them."""
+    main = '"' + database.replace('"', '""') + '".main'
+    key, own = ("doc_id", "e.* EXCLUDE (doc_id)") if "doc_id" in columns else ("origin", "e.*")
+    return (
+        f"CREATE TEMP VIEW documents AS SELECT rowid + 1 AS doc_id, origin, text FROM {main}.documents;"
+        f"CREATE TEMP VIEW embeddings AS SELECT {own}, d.rowid + 1 AS doc_id "
+        f"FROM {main}.embeddings e JOIN {main}.documents d USING ({key})"
     )
 
 

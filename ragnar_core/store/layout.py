@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Layout:
     """Where a store keeps what, as SQL. `kind` is "ragnar" or "raghilda"; raghilda's stores are read only.
 
-    `table` (of chunks) and `documents` have a column doc_id in versions 2; `start` and `end` are as stored.
+    `table` is that of chunks; `start` and `end` are columns as stored.
     """
 
     kind: str
@@ -20,4 +20,3 @@ class Layout:
     end: str
     chunk_sequence: str
     doc_sequence: str | None
-    documents: str = "documents"

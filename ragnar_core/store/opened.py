@@ -15,7 +15,7 @@ from ragnar_core.errors import StoreError
 from ragnar_core.store import interop_r
 from ragnar_core.store.cache import Cache, file_revision, has_own_tables
 from ragnar_core.store.connection import Database, first_line
-from ragnar_core.store.interop_raghilda import SYSTEM_COLUMNS, embed_config_of_raghilda
+from ragnar_core.store.interop_raghilda import SYSTEM_COLUMNS, embed_config_of_raghilda, raghilda_views
 from ragnar_core.store.layout import Layout
 from ragnar_core.store.rebuild import has_foreign_key, rebuild_chunk_table
 from ragnar_core.store.schema import (
@@ -79,6 +79,12 @@ def adopt(known: Opened, analyzer: dict[str, Any]) -> None:
 def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
     layout = layout_of(cursor, database.name)
     tables = columns_by_table(cursor)
+    if layout.kind == "raghilda":
+        row = cursor.execute("SELECT current_database()").fetchone()
+        assert row is not None
+        views = raghilda_views(tables["embeddings"], row[0])
+        cursor.execute(views)
+        database.cursor_setup = views
     columns = tables["chunks" if layout.version == 1 else "embeddings"]
     kind = columns.get("embedding", "")
     dim = int(kind[kind.index("[") + 1 : -1]) if "[" in kind and kind[-2] != "[" else 0

@@ -110,7 +110,7 @@ class StoreReader:
         else:
             sql = (
                 "SELECT d.doc_id, d.origin, coalesce(e.chunks, 0) AS chunks, length(d.text) AS characters "
-                f"FROM {self.layout.documents} d LEFT JOIN "
+                f"FROM documents d LEFT JOIN "
                 f"(SELECT doc_id, count(*) AS chunks FROM {self.layout.table} GROUP BY doc_id) e "
                 "USING (doc_id) ORDER BY d.doc_id"
             )
@@ -133,7 +133,7 @@ class StoreReader:
                 column = "origin" if isinstance(which, str) else "doc_id"
                 value = which if isinstance(which, str) else int(which)
                 row = cursor.execute(
-                    f"SELECT text, origin FROM {self.layout.documents} WHERE {column} = ?", [value]
+                    f"SELECT text, origin FROM documents WHERE {column} = ?", [value]
                 ).fetchone()
                 if row is not None:
                     return exact_document(row[0] or "", row[1])

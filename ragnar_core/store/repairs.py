@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 
 def orphan_chunks(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
-    return ids_of(
-        cursor, f"SELECT chunk_id FROM {store.layout.table} ANTI JOIN {store.layout.documents} USING (doc_id)"
-    )
+    return ids_of(cursor, f"SELECT chunk_id FROM {store.layout.table} ANTI JOIN documents USING (doc_id)")
 
 
 def outside_ranges(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
@@ -39,7 +37,7 @@ def outside_ranges(cursor: duckdb.DuckDBPyConnection, store: Store) -> Ints:
 def copies(cursor: duckdb.DuckDBPyConnection, store: Store) -> list[tuple[int, str | None]]:
     return cursor.execute(
         "SELECT doc_id, origin FROM (SELECT doc_id, origin, row_number() OVER (PARTITION BY md5(text), length(text) "
-        f"ORDER BY doc_id) AS nth FROM {store.layout.documents}) WHERE nth > 1 ORDER BY doc_id"
+        "ORDER BY doc_id) AS nth FROM documents) WHERE nth > 1 ORDER BY doc_id"
     ).fetchall()
 
 
@@ -79,7 +77,7 @@ def _repair_ranges(store: Store) -> None:
 def _repair_empty(store: Store) -> None:
     with store.opened.database.reading() as cursor:
         rows = cursor.execute(
-            f"SELECT doc_id FROM {store.layout.documents} ANTI JOIN {store.layout.table} USING (doc_id)"
+            f"SELECT doc_id FROM documents ANTI JOIN {store.layout.table} USING (doc_id)"
         ).fetchall()
     delete_documents(store, [Existing(row[0], np.zeros(0, np.int64)) for row in rows])
 

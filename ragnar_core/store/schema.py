@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ragnar_core.errors import StoreError
-from ragnar_core.store.interop_raghilda import raghilda_layout
+from ragnar_core.store.interop_raghilda import RAGHILDA
 from ragnar_core.store.layout import Layout
 
 FORMAT = 1
@@ -124,7 +124,7 @@ def layout_of(cursor: duckdb.DuckDBPyConnection, name: str) -> Layout:
     tables = columns_by_table(cursor)
     if {"documents", "embeddings", "metadata"} <= tables.keys():
         if "start_index" in tables["embeddings"]:
-            return raghilda_layout(tables["embeddings"])
+            return RAGHILDA
         return RAGNAR_2
     if {"chunks", "metadata"} <= tables.keys() and "chunk_id" in tables["chunks"]:
         return RAGNAR_1

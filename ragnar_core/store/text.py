@@ -99,9 +99,7 @@ def _with_texts(
     for begin in range(0, len(doc_ids), 200):
         some = doc_ids[begin : begin + 200].tolist()
         marks = ", ".join("?" * len(some))
-        found = cursor.execute(
-            f"SELECT doc_id, origin, text FROM {layout.documents} WHERE doc_id IN ({marks})", some
-        )
+        found = cursor.execute(f"SELECT doc_id, origin, text FROM documents WHERE doc_id IN ({marks})", some)
         documents = {doc_id: (origin, text or "") for doc_id, origin, text in found.fetchall()}
         for number, doc_id in enumerate(some, begin):
             origin, text = documents.get(doc_id, (None, ""))

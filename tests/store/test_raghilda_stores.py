@@ -89,3 +89,11 @@ def test_reading_only(path):
     model = FunctionEmbedder(lambda texts: [[1.0] * 4 for _ in texts], 4, "mine")
     with Store.connect(path, embed=model) as store:
         assert store.embedder is model
+
+
+def test_the_same_sql_as_for_other_stores(path):
+    sql = "SELECT d.origin, count(*) FROM documents d JOIN embeddings e ON d.doc_id = e.doc_id GROUP BY ALL ORDER BY 1"
+    with Store.connect(path) as store, store.opened.database.reading() as cursor:
+        rows = cursor.execute(sql).fetchall()
+        assert [origin for origin, _ in rows] == ["d0.md", "d1.md"]
+        assert sum(n for _, n in rows) == store.counts().chunks
