@@ -12,6 +12,7 @@ from pages.shared.building import Estimate, ExtraColumn, Plan
 from pages.shared.care import care
 from pages.shared.jobs import Job, job_progress, manager
 from pages.shared.model_form import Choice, model_form
+from pages.shared.models import BGE, MODELS
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
 from ragnar_core import ChunkSettings, MarkdownDocument
 
@@ -25,7 +26,7 @@ NEW = "A new store"
 
 def form() -> None:
     documents = {entry.origin: entry.document for entry in workspace.shelf().entries()}
-    settings: ChunkSettings = st.session_state.get("chunk_settings") or ChunkSettings()
+    settings: ChunkSettings = st.session_state.get("chunk_settings") or ChunkSettings.workbench()
     if (built := st.session_state.pop("build_target_next", None)) in workspace.store_names():
         st.session_state["build_target"] = built
     where, what = st.columns(2, gap="large")
@@ -127,10 +128,8 @@ def _chunked(digest: str, settings: ChunkSettings, _text: str) -> tuple[int, int
 
 
 def cost(documents: tuple[MarkdownDocument, ...], settings: ChunkSettings, choice: Choice | None) -> None:
-    speed = choice.characters_a_second if choice else None
-    made = building.estimate(
-        [_chunked(d.hash, settings, d.text) for d in documents], speed, choice.price if choice else 0.0
-    )
+    known = choice.cost if choice else MODELS[BGE]
+    made = building.estimate([_chunked(d.hash, settings, d.text) for d in documents], known)
     grid = st.grid(4, min_column_width=140)
     grid.metric("Documents", f"{len(documents):,}", border=True)
     grid.metric("Chunks", f"{made.chunks:,}", border=True)

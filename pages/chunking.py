@@ -10,10 +10,11 @@ import streamlit as st
 
 from pages.shared import chunking_try, workspace
 from pages.shared.chunking_documents import Source, TunedDocument, sources, token_counter, tune
-from pages.shared.chunking_state import MODELS, PRESETS, Sides, current_sides, fitted, keep_sides
+from pages.shared.chunking_state import PRESETS, Sides, current_sides, fitted, keep_sides
 from pages.shared.components.chunk_hits import Results, chunk_hits
 from pages.shared.components.chunk_text import Side, carry_text, chunk_bench
 from pages.shared.jobs import Job, job_progress, manager
+from pages.shared.models import MODELS
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
 from ragnar_core import ChunkSettings, RagnarError, default_available
 from ragnar_core.chunking.report import ChunkReport, EmbeddingCost, differing_cuts

@@ -10,7 +10,7 @@ from ragnar_core import ChunkSettings, Embedder, Store, embed_default, read_as_m
 ROOT = Path(__file__).resolve().parents[1]
 HANDBOOK = ROOT / "docs" / "handbook"
 SAMPLE = ROOT / "data" / "handbook.duckdb"
-SETTINGS = ChunkSettings(target_size=1200, target_overlap=0.25)
+SETTINGS = ChunkSettings.workbench(target_size=1200, target_overlap=0.25)
 
 
 def build(location: Path, embed: Embedder) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+import numpy as np
+
 from pages.shared.jobs import Job
 from pages.shared.workspace import OpenStores, store_path
 from ragnar_core import (
@@ -20,6 +22,7 @@ from ragnar_core import (
     Store,
     StoreError,
 )
+from ragnar_core.chunking.report import EmbeddingCost
 
 # A rule of thumb for English; other scripts need more tokens a character.
 CHARACTERS_A_TOKEN = 4.0
@@ -66,18 +69,21 @@ class Estimate:
     dollars: float
 
 
-def estimate(chunked: Sequence[tuple[int, int]], characters_a_second: float | None, price: float) -> Estimate:
-    """From (chunks, characters) of each document; `price` is USD a million tokens."""
+def estimate(chunked: Sequence[tuple[int, int]], cost: EmbeddingCost) -> Estimate:
+    """From (chunks, characters) of each document."""
     chunks, characters = sum(c for c, _ in chunked), sum(n for _, n in chunked)
     tokens = round(characters / CHARACTERS_A_TOKEN)
-    seconds = characters / characters_a_second if characters_a_second else None
-    return Estimate(chunks, characters, tokens, seconds, tokens / 1e6 * price)
+    return Estimate(chunks, characters, tokens, cost.seconds(tokens), cost.dollars(tokens))
 
 
 def chunked(text: str, settings: ChunkSettings) -> tuple[int, int]:
-    """How many chunks a text gives, and how many characters of them go to the model."""
-    table = Boundaries.of(text).chunk(settings).table
+    """How many chunks a text gives, and how many characters of them go to the model. Sizes in tokens are estimated."""
+    table = Boundaries.of(text).chunk(settings, count_tokens=_about).table
     return len(table), int((table["end"] - table["start"]).sum() + table["context"].str.len().sum())
+
+
+def _about(texts: Sequence[str]) -> np.ndarray:
+    return np.array([len(text) for text in texts]) / CHARACTERS_A_TOKEN
 
 
 def with_columns(chunks: Chunks, columns: Sequence[ExtraColumn]) -> Chunks:
@@ -141,7 +147,8 @@ def build(job: Job, plan: Plan, embedder: Embedder | None, stores: OpenStores) -
         job.report(progress.documents_done, len(plan.documents), f"{progress.origin or ''} · {said}")
 
     def prepare(document: MarkdownDocument) -> Chunks:
-        return with_columns(Boundaries.of(document).chunk(plan.settings), plan.columns)
+        count = store.embedder.count_tokens if plan.settings.unit == "tokens" and store.dim else None
+        return with_columns(Boundaries.of(document).chunk(plan.settings, count_tokens=count), plan.columns)
 
     summary = store.ingest(
         plan.documents,

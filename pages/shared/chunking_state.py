@@ -10,7 +10,6 @@ from typing import Any
 import streamlit as st
 
 from ragnar_core import ChunkSettings, RagnarError
-from ragnar_core.chunking.report import EmbeddingCost
 
 PRESETS: dict[str, ChunkSettings] = {
     "Balanced": ChunkSettings.workbench(),
@@ -20,19 +19,6 @@ PRESETS: dict[str, ChunkSettings] = {
     "Often edited": ChunkSettings.workbench(target_size=1200, target_overlap=0.25, strategy="anchored"),
     "300 tokens": ChunkSettings.workbench(target_size=300, target_overlap=0.25, unit="tokens"),
     "As ragnar": ChunkSettings(),
-}
-
-# Speeds: tokens a second on the two-core machine they were measured on, texts of 1,600 characters. Prices: list
-# prices of November 2025.
-MODELS = {
-    cost.label: cost
-    for cost in (
-        EmbeddingCost("bge-small-en-v1.5 (built in)", 512, 2_400),
-        EmbeddingCost("wordllama-256 (built in, fast)", None, 560_000),
-        EmbeddingCost("OpenAI text-embedding-3-small", 8191, None, 0.02),
-        EmbeddingCost("OpenAI text-embedding-3-large", 8191, None, 0.13),
-        EmbeddingCost("Google gemini-embedding-001", 2048, None, 0.15),
-    )
 }
 
 MOST_CHUNKS = 50_000

@@ -8,39 +8,26 @@ from typing import Any
 
 import streamlit as st
 
+from pages.shared.models import BGE, MODELS, WORDLLAMA, price_of
 from pages.shared.shell import plain
 from ragnar_core import Embedder, RagnarError, default_available, embed_default, embed_static
+from ragnar_core.chunking.report import EmbeddingCost
 from ragnar_core.embedding import PROVIDERS, Provider, embed_files, static_available
 
 _SECRET = ("api_key", "access_token")
 _NUMBERS = ("dims",)
-# USD a million tokens, as the services list them in 2026; a person can put in another one.
-_PRICES = {
-    "text-embedding-3-small": 0.02,
-    "text-embedding-3-large": 0.13,
-    "gemini-embedding-001": 0.15,
-    "voyage-3.5": 0.06,
-    "mistral-embed": 0.10,
-}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was picked. `characters_a_second` is None where nobody has measured it; `price` is USD a million
-    tokens, 0 for models that run here."""
+    """What was picked, how to make it, what it costs, and why it cannot be used yet, if so."""
 
-    name: str
     make: Callable[[], Embedder]
+    cost: EmbeddingCost
     problem: str | None = None
-    characters_a_second: float | None = None
-    price: float = 0.0
 
 
-# Measured on one 2-core machine with benchmarks/embedding.py; another machine differs.
-_BUILT_IN = {
-    "bge-small-en-v1.5 (built in)": (embed_default, default_available, 12_000.0),
-    "wordllama (built in, fast, less exact)": (embed_static, static_available, 1_500_000.0),
-}
+_BUILT_IN = {BGE: (embed_default, default_available), WORDLLAMA: (embed_static, static_available)}
 _FOLDER = "A model folder on the server"
 
 
@@ -54,14 +41,14 @@ def model_form() -> Choice:
         help="The built-in models run here, offline and free. A store keeps to the model it was made with.",
     )
     if picked in _BUILT_IN:
-        make, available, speed = _BUILT_IN[picked]
-        return Choice(picked, make, available(), speed)
+        make, available = _BUILT_IN[picked]
+        return Choice(make, MODELS[picked], available())
     if picked == _FOLDER:
         folder = st.text_input(
             "Folder", key="model_folder", persist_state="session", placeholder="/models/all-MiniLM-L6-v2"
         )
         problem = None if folder.strip() else "Name the folder of the model."
-        return Choice(picked, lambda: embed_files(folder.strip()), problem)
+        return Choice(lambda: embed_files(folder.strip()), EmbeddingCost(picked), problem)
     return _service(titles[picked])
 
 
@@ -81,13 +68,14 @@ def _service(provider: Provider) -> Choice:
         "USD a million tokens",
         0.0,
         100.0,
-        _PRICES.get(str(values.get("model")), 0.0),
+        price_of(str(values.get("model"))),
         0.01,
         key=f"price_{provider.name}",
         disabled=provider.local,
     )
     problem = f"{provider.title} needs {' and '.join(missing)}." if missing else None
-    choice = Choice(provider.title, lambda: provider.factory()(**given), problem, None, price)
+    cost = EmbeddingCost(provider.title, dollars_per_million=price)
+    choice = Choice(lambda: provider.factory()(**given), cost, problem)
     _try(choice, provider)
     return choice
 

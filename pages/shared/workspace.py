@@ -56,7 +56,7 @@ class OpenStores:
             if path not in self._stores:
                 if not path.exists():
                     raise StoreError(_missing(name))
-                self._stores[path] = Store.connect(path, read_only=name == SAMPLE)
+                self._stores[path] = _connect(path, read_only=name == SAMPLE)
             return self._stores[path]
 
     def put(self, name: str, store: Store) -> None:
@@ -68,6 +68,19 @@ class OpenStores:
             store = self._stores.pop(store_path(name), None)
         if store is not None:
             store.close()
+
+
+def _connect(path: Path, *, read_only: bool) -> Store:
+    """For writing where that is possible; a store of raghilda or a file without write permission for reading."""
+    if read_only:
+        return Store.connect(path, read_only=True)
+    try:
+        return Store.connect(path, read_only=False)
+    except StoreError as for_writing:
+        try:
+            return Store.connect(path, read_only=True)
+        except StoreError:
+            raise for_writing from None
 
 
 def _missing(name: str) -> str:

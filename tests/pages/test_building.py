@@ -9,7 +9,9 @@ import pytest
 from pages.shared import building, workspace
 from pages.shared.building import Estimate, ExtraColumn, Plan
 from pages.shared.jobs import Job
+from pages.shared.models import price_of
 from ragnar_core import ChunkSettings, FunctionEmbedder, MarkdownDocument, StoreError, retrieve_bm25
+from ragnar_core.chunking.report import EmbeddingCost
 
 SETTINGS = ChunkSettings(target_size=100, target_overlap=0.0)
 
@@ -102,8 +104,26 @@ def test_a_value_of_another_type_is_refused(text: str, kind: str) -> None:
 
 
 def test_estimate() -> None:
-    assert building.estimate([(2, 3000), (1, 1000)], 2000.0, 0.5) == Estimate(3, 4000, 1000, 2.0, 0.0005)
-    assert building.estimate([], None, 0.0) == Estimate(0, 0, 0, None, 0.0)
+    paid = EmbeddingCost("m", tokens_per_second=500, dollars_per_million=0.5)
+    assert building.estimate([(2, 3000), (1, 1000)], paid) == Estimate(3, 4000, 1000, 2.0, 0.0005)
+    assert building.estimate([], EmbeddingCost("m")) == Estimate(0, 0, 0, None, 0.0)
+
+
+def test_sizes_in_tokens_are_counted_by_the_model_of_the_store(stores: workspace.OpenStores) -> None:
+    settings = ChunkSettings(target_size=10, target_overlap=0.0, unit="tokens")
+    text = "One sentence of words stands here. " * 20
+    assert building.chunked(text, settings)[0] > 5
+    plan = Plan(
+        "mine", True, (document("a.md", text),), settings, columns=(ExtraColumn("topic", "text", "sea"),)
+    )
+    summary = building.build(job(), plan, embedder(), stores)
+    assert summary.failed == ()
+    assert summary.chunks > 5
+
+
+def test_prices_go_by_the_name_of_the_service() -> None:
+    assert price_of("text-embedding-3-small") == 0.02
+    assert price_of("small") == 0.0
 
 
 def test_store_names_are_checked(stores: workspace.OpenStores) -> None:
