@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -18,6 +20,9 @@ from pages.shared.models import MODELS
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
 from ragnar_core import ChunkSettings, RagnarError, default_available
 from ragnar_core.chunking.report import ChunkReport, EmbeddingCost, differing_cuts
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 BENCH = "chunk_bench"
 BUILT_IN = next(iter(MODELS))  # the model whose tokenizer counts
@@ -234,13 +239,16 @@ def whole_collection(found: dict[str, Source], settings: ChunkSettings, cost: Em
         ):
             st.caption("Chunks, tokens, broken tables and cost of the whole collection, before you build it.")
             return
-        rows = collection(tuple(found.values()), collection_stamp(), settings, cost)
+        rows, lengths = collection(tuple(found.values()), collection_stamp(), settings, cost)
         table = pd.DataFrame(rows)
         tokens = int(table["Tokens"].sum()) if len(table) else 0
         seconds = cost.seconds(tokens)
         time = "" if seconds is None else f", about {duration(seconds)} of embedding"
         price = f", ${cost.dollars(tokens):.2f}" if cost.dollars_per_million else ""
         st.markdown(f"**{table['Chunks'].sum():,} chunks, {tokens:,} tokens**{time}{price}")
+        st.plotly_chart(
+            _lengths(lengths, cost), key="chunk_collection_lengths", config={"displayModeBar": False}
+        )
         st.dataframe(
             table, hide_index=True, key="chunk_collection",
             column_config={
@@ -259,10 +267,13 @@ def collection_stamp() -> tuple[object, ...]:
 @st.cache_data(max_entries=8, show_spinner="Chunking all documents …")
 def collection(
     all_sources: tuple[Source, ...], stamp: tuple[object, ...], settings: ChunkSettings, cost: EmbeddingCost
-) -> list[dict[str, object]]:
+) -> tuple[list[dict[str, object]], np.ndarray]:
+    """A row of figures a document, and the tokens of every chunk."""
     rows: list[dict[str, object]] = []
+    lengths: list[np.ndarray] = []
     for source in all_sources:
         report = tune(source).report(settings, cost.token_limit)
+        lengths.append(report.tokens)
         rows.append(
             {
                 "Document": source.origin,
@@ -276,7 +287,32 @@ def collection(
                 "Broken code": len(report.broken("code")),
             }
         )
-    return rows
+    return rows, np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
+
+
+def _lengths(tokens: np.ndarray, cost: EmbeddingCost) -> Figure:
+    """Lengths of all chunks of the collection, with what the model reads."""
+    import plotly.graph_objects as go  # slow to import, and seldom needed
+
+    figure = go.Figure(
+        go.Histogram(
+            x=tokens, nbinsx=60, marker_color="#14a394", hovertemplate="%{x} tokens: %{y}<extra></extra>"
+        )
+    )
+    if cost.token_limit and len(tokens) and tokens.max() > cost.token_limit * 0.6:
+        figure.add_vline(
+            cost.token_limit,
+            line={"color": "#dc2626", "dash": "dot"},
+            annotation_text=f"the model reads {cost.token_limit:,}",
+        )
+    figure.update_layout(
+        height=210,
+        margin={"l": 0, "r": 0, "t": 24, "b": 0},
+        bargap=0.06,
+        xaxis_title="tokens a chunk",
+        yaxis_title="chunks",
+    )
+    return figure
 
 
 def duration(seconds: float) -> str:

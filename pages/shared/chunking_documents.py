@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from pages.shared import workspace
 from ragnar_core import Boundaries, ChunkSettings, MarkdownDocument, default_available, embed_default
-from ragnar_core.chunking.plan import JOINING, _tiers
+from ragnar_core.chunking.plan import JOINING, tiers
 from ragnar_core.chunking.report import ChunkReport, TokenRuler, chunk_report
 from ragnar_core.chunking.units import CountTokens
 
@@ -148,7 +148,7 @@ def _tiers_for_browser(
             number(tier.near(*everywhere)),
             None if tier.within is None else number(tier.within.ravel()),
         )
-        for tier in _tiers(boundaries, ChunkSettings(keep_whole=keep_whole))
+        for tier in tiers(boundaries, ChunkSettings(keep_whole=keep_whole))
     ]
 
 

@@ -47,7 +47,7 @@ def plan_cuts(
         # Starts are where they should be, and an end must not move as far as the next chunk's start.
         shared = units.reach(wanted, (settings.target_size or 0) * settings.target_overlap)
         reach = np.where(np.isin(wanted, starts), 0, np.minimum(reach, shared / 2))
-    cuts = snap(wanted, reach, _tiers(boundaries, settings), length)
+    cuts = snap(wanted, reach, tiers(boundaries, settings), length)
     # ICU ends a sentence at every line end; a person would not.
     line = (cuts.kind == CUT_KINDS.index("sentence")) & is_among(cuts.position, boundaries.line_starts)
     cuts.kind[line] = CUT_KINDS.index("line")
@@ -63,7 +63,7 @@ def _segments(boundaries: Boundaries, levels: tuple[int, ...]) -> tuple[IntArray
     return first, np.append(first[1:], len(boundaries.document))
 
 
-def _tiers(boundaries: Boundaries, settings: ChunkSettings) -> list[Tier]:
+def tiers(boundaries: Boundaries, settings: ChunkSettings) -> list[Tier]:
     tables, code = boundaries.tables, boundaries.code
     whole = [
         Tier("paragraph", lambda *_: tables.ravel(), within=tables),
@@ -102,7 +102,7 @@ def _anchored_targets(
     targets = np.unique(units.positions(divide_gaps(gaps, stride)))
     if len(targets):
         reach = units.reach(targets, min(max(settings.snap_distance, 0), stride / 3))
-        snapped = snap(targets, reach, _tiers(boundaries, settings), len(boundaries.document))
+        snapped = snap(targets, reach, tiers(boundaries, settings), len(boundaries.document))
         starts = np.unique(np.concatenate((starts, snapped.position)))
     following = np.append(starts[1:], last[-1])
     segment_end = last[np.searchsorted(first, starts, "right") - 1]
