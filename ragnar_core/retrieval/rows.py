@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ragnar_core.store import Store
 
 FEW = 500
+AT_ONCE = 20
 
 
 def fetch_rows(store: Store, chunk_ids: NDArray[np.int64]) -> dict[str, Any]:
@@ -35,21 +36,17 @@ def fetch_rows(store: Store, chunk_ids: NDArray[np.int64]) -> dict[str, Any]:
         place = {number: row for row, number in enumerate(base[0])}
         order = [place[number] for number in wanted if number in place]
         ids, docs, starts, ends, contexts = ([column[row] for row in order] for column in base)
-        known = list(dict.fromkeys(docs))
-        found = cursor.execute(
-            f"SELECT doc_id, origin, text FROM documents WHERE doc_id IN ({_marks(known)})", known
-        ).fetchall()
-    documents = {number: (origin, text or "") for number, origin, text in found}
-    first = 1 if layout.kind == "ragnar" else 0
-    starts = [start - first for start in starts]
-    texts = [
-        documents.get(doc, (None, ""))[1][start:end]
-        for doc, start, end in zip(docs, starts, ends, strict=True)
-    ]
+        first = 1 if layout.kind == "ragnar" else 0
+        starts = [start - first for start in starts]
+        parts = _parts(cursor, docs, starts, ends)
+    texts = []
+    for doc, start, end in zip(docs, starts, ends, strict=True):
+        _, low, text = parts[doc]
+        texts.append(text[start - low : end - low])
     columns: dict[str, Any] = {
         "chunk_id": np.array(ids, dtype=np.int64),
         "doc_id": np.array(docs) if layout.kind != "ragnar" else np.array(docs, dtype=np.int32),
-        "origin": _strings([documents.get(doc, (None, ""))[0] for doc in docs]),
+        "origin": _strings([parts[doc][0] for doc in docs]),
         "start": np.array(starts, dtype=np.int64),
         "end": np.array(ends, dtype=np.int64),
         "context": _strings([context or "" for context in contexts]),
@@ -59,6 +56,26 @@ def fetch_rows(store: Store, chunk_ids: NDArray[np.int64]) -> dict[str, Any]:
         frame = frame_of(table.select(extra)).iloc[order].reset_index(drop=True)
         columns |= {name: frame[name] for name in extra}
     return columns
+
+
+def _parts(
+    cursor: Any, docs: list[Any], starts: list[int], ends: list[int]
+) -> dict[Any, tuple[str | None, int, str]]:
+    """Document -> origin, and the part of its text that its chunks cover with where that starts."""
+    reach: dict[Any, tuple[int, int]] = {}
+    for doc, start, end in zip(docs, starts, ends, strict=True):
+        low, high = reach.get(doc, (start, end))
+        reach[doc] = min(low, start), max(high, end)
+    parts: dict[Any, tuple[str | None, int, str]] = {doc: (None, low, "") for doc, (low, _) in reach.items()}
+    known = list(reach)
+    for at in range(0, len(known), AT_ONCE):
+        some = known[at : at + AT_ONCE]
+        # A lookup a document goes through the primary key; IN would read the texts of all documents around them.
+        one = "SELECT doc_id, origin, substring(text, ?, ?) FROM documents WHERE doc_id = ?"
+        values = [value for doc in some for value in (reach[doc][0] + 1, reach[doc][1] - reach[doc][0], doc)]
+        for doc, origin, text in cursor.execute(" UNION ALL ".join([one] * len(some)), values).fetchall():
+            parts[doc] = origin, reach[doc][0], text or ""
+    return parts
 
 
 def _marks(values: list[Any]) -> str:
