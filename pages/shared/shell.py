@@ -16,7 +16,8 @@ def through_navigation() -> None:
     file alone when its URL is opened first. One call of `st.navigation` ends that for the whole server.
     """
     if not st.session_state.get("shell"):
-        st.navigation([st.Page(path) for path in sorted(PAGES.glob("*.py"))], position="hidden")
+        known = [st.Page(path, default=path.stem == "start") for path in sorted(PAGES.glob("*.py"))]
+        st.navigation(known, position="hidden")
         st.rerun()
 
 

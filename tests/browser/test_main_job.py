@@ -182,6 +182,7 @@ def test_each_page_opens_by_its_own_url_on_a_fresh_server(path: str, fresh_serve
     page.get_by_role("heading", name=PAGES[path], exact=True).wait_for()
     settle(page)
     assert page.get_by_test_id("stSidebarNavLink").count() == 7
+    assert page.get_by_role("dialog").count() == 0
     assert page.get_by_test_id("stException").count() == 0
 
 
