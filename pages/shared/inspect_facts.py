@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pages.shared import workspace
 from pages.shared.components.doc_context import Window
 from pages.shared.text import utf16_offsets
-from ragnar_core import Store
+from ragnar_core import ReadReport, Store, Written
 
 AROUND = 4000
 Facts = list[tuple[str, str]]
@@ -121,9 +121,10 @@ def document_facts(store: Store, row: Any, whole: Parts) -> Facts:
     if whole.exact and len(whole.ids):
         covered = int((whole.ends - whole.starts).sum())
         facts.append(("Stored", f"{covered / max(len(whole.text), 1):.2f} times, overlaps counted"))
-    facts += _reading(row.origin, whole)
+    written = store.history(int(row.doc_id)) if store.version == 2 else store.history(row.origin or "")
+    facts += _written(written) if written else _reading(row.origin, whole)
     settings = store.chunk_settings
-    if settings is not None:
+    if settings is not None and not written:
         facts.append(("Chunk settings", f"{settings.as_python()} (the store's last)"))
     facts.append(("Model", _model(store)))
     path = store.opened.database.path
@@ -146,6 +147,26 @@ def trail(context: str | None) -> str:
     return " › ".join(line for line in lines if line)
 
 
+def _written(history: list[Written]) -> Facts:
+    """What the store itself knows: the last write in full, the ones before it by date."""
+    last = history[-1]
+    facts = [("Written", f"{last.written:%d %B %Y, %H:%M} UTC")]
+    facts += [
+        ("Before that", f"{one.written:%d %B %Y, %H:%M} UTC, {one.chunks:,} chunks")
+        for one in history[-2:-6:-1]
+    ]
+    if last.settings is not None:
+        facts.append(("Chunk settings", last.settings.as_python()))
+    return facts + (_report(last.report) if last.report else [])
+
+
+def _report(report: ReadReport) -> Facts:
+    facts = [("Converter", report.converter + (f", {report.encoding}" if report.encoding else ""))]
+    if report.pages:
+        facts.append(("Pages", f"{report.pages:,}"))
+    return facts + [("Lost in reading", problem) for problem in report.problems]
+
+
 def _reading(origin: str | None, whole: Parts) -> Facts:
     entry = next((entry for entry in workspace.shelf().entries() if origin and entry.origin == origin), None)
     if entry is None:
@@ -153,10 +174,7 @@ def _reading(origin: str | None, whole: Parts) -> Facts:
     facts = [("Read", entry.added.replace("T", ", ").removesuffix("+00:00") + " UTC")]
     report = entry.document.report
     if report is not None:
-        facts.append(("Converter", report.converter + (f", {report.encoding}" if report.encoding else "")))
-        if report.pages:
-            facts.append(("Pages", f"{report.pages:,}"))
-        facts += [("Lost in reading", problem) for problem in report.problems]
+        facts += _report(report)
     if whole.exact and entry.document.text != whole.text:
         facts.append(
             ("Since then", "The document on the Documents page has another text than the one stored here.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ragnar_core.store.analyzer import Analyzer, AnalyzerOptions
 from ragnar_core.store.cache import VectorTable
 from ragnar_core.store.doctor import Finding
+from ragnar_core.store.history import Written
 from ragnar_core.store.index import IndexState
 from ragnar_core.store.ingest import IngestProgress, IngestSummary
 from ragnar_core.store.postings import PostingsTable
@@ -25,5 +26,6 @@ __all__ = [
     "StoreCounts",
     "UpdateResult",
     "VectorTable",
+    "Written",
     "searched_text",
 ]

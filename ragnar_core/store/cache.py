@@ -282,9 +282,10 @@ def has_own_tables(cursor: duckdb.DuckDBPyConnection) -> bool:
     """Whether the file has our tables, in the form this version writes."""
     found = cursor.execute(
         "SELECT count(*) FROM duckdb_columns() WHERE schema_name = 'main' AND (table_name, column_name) IN "
-        "(('ragnar_state', 'analyzer'), ('ragnar_terms', 'first_term_id'), ('ragnar_postings', 'sizes'))"
+        "(('ragnar_state', 'analyzer'), ('ragnar_terms', 'first_term_id'), ('ragnar_postings', 'sizes'), "
+        "('ragnar_history', 'written'))"
     ).fetchone()
-    return found == (3,)
+    return found == (4,)
 
 
 def _unit(norms: Floats) -> bool:

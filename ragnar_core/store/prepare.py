@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ragnar_core.chunking import Chunks, ChunkSettings
+from ragnar_core.documents.document import ReadReport
 from ragnar_core.errors import StoreError
 from ragnar_core.store.cache import Floats
 from ragnar_core.store.text import searched_text
@@ -34,6 +35,7 @@ class Prepared:
     hash: str = ""
     vectors: Floats | None = None
     settings: ChunkSettings | None = None
+    report: ReadReport | None = None
     keys: list[bytes] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -167,7 +169,7 @@ def _from_chunks(store: Store, chunks: Any, vectors: Any) -> Prepared:
     settings = getattr(chunks, "settings", None)
     return Prepared(
         document.origin, document.text, table.assign(context=_strings(contexts)), searched, document.hash,
-        _given(store, vectors, len(texts)), settings,
+        _given(store, vectors, len(texts)), settings, document.report,
     )  # fmt: skip
 
 

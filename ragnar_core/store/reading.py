@@ -17,6 +17,7 @@ from ragnar_core.errors import StoreError
 from ragnar_core.store.analyzer import Analyzer
 from ragnar_core.store.cache import VectorTable
 from ragnar_core.store.doctor import Finding, check
+from ragnar_core.store.history import Written, read_history
 from ragnar_core.store.index import IndexState, index_state
 from ragnar_core.store.layout import Layout
 from ragnar_core.store.opened import Opened
@@ -119,6 +120,19 @@ class StoreReader:
         return frame.assign(
             chunks=frame["chunks"].astype(np.int64), characters=frame["characters"].fillna(0).astype(np.int64)
         )
+
+    def history(self, which: str | int) -> list[Written]:
+        """Each time a document (by origin or doc_id) was written here, oldest first; empty where another program
+        wrote it."""
+        if not self.opened.has_own_tables:
+            return []
+        with self.opened.database.reading() as cursor:
+            found = find_existing(self, cursor, which)
+            if found is None:
+                return []
+            if self.version == 1:
+                return read_history(cursor, None, which if isinstance(which, str) else None)
+            return read_history(cursor, found.doc_id, None)
 
     def document(self, which: str | int) -> MarkdownDocument:
         """A document by origin or doc_id. In a version 1 store, which keeps no documents, its chunks joined by blank

@@ -79,6 +79,9 @@ CREATE TABLE ragnar_postings (
     chunk_ids BLOB, lengths BLOB, sizes BLOB, term_ids BLOB, tfs BLOB
 );
 CREATE TABLE ragnar_vectors (text_hash BLOB, embedding FLOAT[{dim}]);
+CREATE TABLE ragnar_history (
+    doc_id INTEGER, origin VARCHAR, written TIMESTAMP, chunks INTEGER, settings VARCHAR, model VARCHAR, report VARCHAR
+);
 """
 
 
@@ -113,7 +116,7 @@ def chunk_table(name: str, version: int, dim: int, extra: Mapping[str, str]) -> 
 
 def create_own_tables(cursor: duckdb.DuckDBPyConnection, *, dim: int, analyzer: Mapping[str, Any]) -> None:
     """Our tables beside ragnar's, in a new store, in one that R wrote, or in the place of ones of an older form."""
-    for table in ("ragnar_state", "ragnar_terms", "ragnar_postings", "ragnar_vectors"):
+    for table in ("ragnar_state", "ragnar_terms", "ragnar_postings", "ragnar_vectors", "ragnar_history"):
         cursor.execute(f"DROP TABLE IF EXISTS {table}")
     cursor.execute(OWN_TABLES.format(dim=max(dim, 1)))
     cursor.execute("INSERT INTO ragnar_state VALUES (0, ?, NULL)", [json.dumps(analyzer)])

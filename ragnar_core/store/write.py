@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ragnar_core.errors import StoreError
 from ragnar_core.store.cache import Change, Floats
+from ragnar_core.store.history import forget_history, note_write
 from ragnar_core.store.layout import Layout
 from ragnar_core.store.postings import ChunkTerms, Ints
 from ragnar_core.store.prepare import Prepared
@@ -42,6 +43,7 @@ def write_document(store: Store, document: Prepared, *, existing: Existing | Non
         revision = opened.cache.revision + 1
         delete_chunks(cursor, store.layout, gone, revision)
         doc_id = _document_row(cursor, document, existing) if store.version == 2 else None
+        note_write(cursor, document, doc_id, _model(store))
         chunk_ids = _chunk_numbers(cursor, store.layout, len(document))
         if len(document):
             insert_arrow(cursor, store.layout.table, _columns(store, document, doc_id, chunk_ids))
@@ -70,6 +72,7 @@ def delete_documents(store: Store, found: Sequence[Existing]) -> int:
         if store.version == 2:
             marks = ", ".join("?" * len(found))
             cursor.execute(f"DELETE FROM documents WHERE doc_id IN ({marks})", [e.doc_id for e in found])
+            forget_history(cursor, [e.doc_id for e in found])
         count_write(cursor, revision)
     nothing = np.zeros((0, store.dim), np.float32)
     opened.cache.note(Change(revision, gone, gone[:0], nothing, ChunkTerms.join([])))
@@ -121,6 +124,11 @@ def vector_array(vectors: Floats) -> pa.Array:
     if missing.any():
         return pa.FixedSizeListArray.from_arrays(flat, dim, mask=pa.array(missing))
     return pa.FixedSizeListArray.from_arrays(flat, dim)
+
+
+def _model(store: Store) -> str | None:
+    config = store.embed_config or {}
+    return config.get("model") or config.get("provider")
 
 
 def _document_row(cursor: duckdb.DuckDBPyConnection, document: Prepared, existing: Existing | None) -> int:
