@@ -40,9 +40,15 @@ from ragnar_core.documents import (
     read_bytes,
 )
 from ragnar_core.embedding import (
+    PROVIDERS,
+    EmbedCancelledError,
     Embedder,
+    EmbedReport,
+    EmbedRunError,
     FunctionEmbedder,
     ModelCheck,
+    ProviderError,
+    as_embedder,
     default_available,
     embed_azure_openai,
     embed_bedrock,
@@ -74,6 +80,7 @@ from ragnar_core.errors import (
     RetrievalError,
     StoreError,
 )
+from ragnar_core.inspect import chunks_view, inspect_store
 from ragnar_core.retrieval import (
     Filter,
     SearchSettings,
@@ -91,6 +98,7 @@ from ragnar_core.retrieval import (
     retrieve_vss,
     search,
     search_batch,
+    search_ids,
     why_not,
 )
 from ragnar_core.store import (
@@ -103,6 +111,7 @@ from ragnar_core.store import (
     Store,
     StoreCounts,
     UpdateResult,
+    Written,
 )
 
 __version__ = "0.1.0"
@@ -143,7 +152,13 @@ __all__ = [  # noqa: RUF022
     # embedding
     "Embedder",
     "FunctionEmbedder",
+    "as_embedder",
     "ModelCheck",
+    "EmbedReport",
+    "EmbedRunError",
+    "EmbedCancelledError",
+    "ProviderError",
+    "PROVIDERS",
     "embed_default",
     "embed_static",
     "embed_files",
@@ -172,6 +187,7 @@ __all__ = [  # noqa: RUF022
     "IngestSummary",
     "IndexState",
     "Finding",
+    "Written",
     "Analyzer",
     "AnalyzerOptions",
     # retrieval
@@ -181,6 +197,7 @@ __all__ = [  # noqa: RUF022
     "retrieve_hybrid",
     "chunks_deoverlap",
     "search",
+    "search_ids",
     "search_batch",
     "SearchSettings",
     "Selection",
@@ -192,6 +209,9 @@ __all__ = [  # noqa: RUF022
     "compare_results",
     "estimate_tokens",
     "fit_tokens",
+    # inspect
+    "inspect_store",
+    "chunks_view",
     # errors
     "RagnarError",
     "DocumentError",
