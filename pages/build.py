@@ -12,9 +12,9 @@ from pages.shared.building import Estimate, ExtraColumn, Plan
 from pages.shared.care import care
 from pages.shared.jobs import Job, job_progress, manager
 from pages.shared.model_form import Choice, model_form
-from pages.shared.models import BGE, MODELS
+from pages.shared.models import cost_of
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
-from ragnar_core import ChunkSettings, MarkdownDocument
+from ragnar_core import ChunkSettings, MarkdownDocument, StoreError
 
 through_navigation()
 header(
@@ -26,7 +26,7 @@ NEW = "A new store"
 
 def form() -> None:
     documents = {entry.origin: entry.document for entry in workspace.shelf().entries()}
-    settings: ChunkSettings = st.session_state.get("chunk_settings") or ChunkSettings.workbench()
+    settings = workspace.chunk_settings() or ChunkSettings.workbench()
     if (built := st.session_state.pop("build_target_next", None)) in workspace.store_names():
         st.session_state["build_target"] = built
     where, what = st.columns(2, gap="large")
@@ -48,7 +48,7 @@ def form() -> None:
     picked = tuple(documents[origin] for origin in chosen)
     with workspace.page_errors():
         plan = Plan(name, target == NEW, picked, settings, title, version, columns)
-        cost(picked, settings, choice)
+        cost(picked, settings, choice, name)
         start(plan, choice)
     as_python(plan, choice)
 
@@ -93,8 +93,13 @@ def extra_columns(name: str, new: bool) -> tuple[ExtraColumn, ...]:
         if not known:
             return ()
         st.caption("Values of the extra columns for these documents")
-        values = {column: st.text_input(column, key=f"extra_{column}") for column in known}
-        return tuple(ExtraColumn(column, "text", value or None) for column, value in values.items())
+        values = {
+            column: st.text_input(f"{column} ({kind})", key=f"extra_{column}")
+            for column, kind in known.items()
+        }
+        return tuple(
+            building.existing_column(column, known[column], value) for column, value in values.items()
+        )
     with st.expander("Extra columns", icon=":material/view_column:"):
         st.caption(
             "A column that every chunk gets, to filter by when searching; with the value for these documents."
@@ -127,8 +132,10 @@ def _chunked(digest: str, settings: ChunkSettings, _text: str) -> tuple[int, int
     return building.chunked(_text, settings)
 
 
-def cost(documents: tuple[MarkdownDocument, ...], settings: ChunkSettings, choice: Choice | None) -> None:
-    known = choice.cost if choice else MODELS[BGE]
+def cost(
+    documents: tuple[MarkdownDocument, ...], settings: ChunkSettings, choice: Choice | None, name: str
+) -> None:
+    known = choice.cost if choice else cost_of(workspace.stores().get(name))
     made = building.estimate([_chunked(d.hash, settings, d.text) for d in documents], known)
     grid = st.grid(4, min_column_width=140)
     grid.metric("Documents", f"{len(documents):,}", border=True)
@@ -157,7 +164,11 @@ def start(plan: Plan, choice: Choice | None) -> None:
     if any(job.key == f"build:{plan.name}" for job in manager().active("build")):
         st.info(f"“{plain(plan.name)}” is being built.", icon=":material/construction:")
         return
-    taken = plan.create and bool(plan.name) and workspace.store_path(plan.name).exists()
+    try:
+        taken = plan.create and bool(plan.name) and workspace.store_path(plan.name).exists()
+    except StoreError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
     problem = choice.problem if choice else None
     if problem:
         st.error(plain(problem), icon=":material/error:")
@@ -184,7 +195,7 @@ def start(plan: Plan, choice: Choice | None) -> None:
 
 
 def as_python(plan: Plan, choice: Choice | None) -> None:
-    location = str(workspace.store_path(plan.name)) if plan.name else "store.duckdb"
+    location = str(workspace.folder() / f"{plan.name or 'store'}.duckdb")
     opened = (
         f"Store.create({location!r}, embed_default())"
         if plan.create
@@ -201,8 +212,15 @@ def as_python(plan: Plan, choice: Choice | None) -> None:
 
 def runs() -> None:
     jobs = manager().jobs("build")
+    name = st.session_state.get("building")
     if any(job.active for job in jobs):
         running()
+    elif name:
+        del st.session_state["building"]
+        if name in workspace.store_names():
+            workspace.open_next(name)
+            st.session_state["build_target_next"] = name
+            st.rerun()
     for job in jobs:
         if not job.active:
             outcome(job)
@@ -212,9 +230,6 @@ def runs() -> None:
 def running() -> None:
     active = manager().active("build")
     if not active:
-        if (name := st.session_state.pop("building", None)) and name in workspace.store_names():
-            workspace.open_next(name)
-            st.session_state["build_target_next"] = name
         st.rerun()
     for job in active:
         job_progress(job, key=f"job_{job.id}")

@@ -95,7 +95,7 @@ def take_wish() -> None:
 def use_for_build(sides: Sides) -> None:
     """The settings that are edited become those of the Build page, when the person says so."""
     name = f"Use {sides.edit.upper()} for Build" if sides.b else "Use for Build"
-    in_use = st.session_state.get("chunk_settings")
+    in_use = workspace.chunk_settings()
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             name,
@@ -103,7 +103,8 @@ def use_for_build(sides: Sides) -> None:
             type="primary",
             icon=":material/check:",
             disabled=in_use == sides.edited,
-            on_click=lambda: st.session_state.update(chunk_settings=sides.edited),
+            on_click=workspace.keep_chunk_settings,
+            args=(sides.edited,),
         )
         if in_use == sides.edited:
             label = "Build uses these settings. Go on to Build"

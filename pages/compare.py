@@ -26,6 +26,7 @@ def board() -> None:
         type="search",
         live="250ms",
         bind="query-params",
+        persist_state="session",
         label_visibility="collapsed",
         placeholder="Ask a question or type words ( / )",
     )

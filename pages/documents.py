@@ -231,6 +231,12 @@ def problems(found: list[tuple[str, str]]) -> None:
         )
 
 
+def _remove(origins: list[str]) -> None:
+    for origin in origins:
+        shelf.remove(origin)
+    st.rerun()
+
+
 def _crawl_outcome(job: Job) -> None:
     result = job.result
     kinds = pd.Series(result.changes).value_counts().to_dict()
@@ -324,12 +330,16 @@ def table() -> None:
     )
     chosen_rows = [entries[row].origin for row in picked.selection.rows]
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button(
-            f"Remove {len(chosen_rows)} ticked" if chosen_rows else "Remove all", icon=":material/delete:"
-        ):
-            for origin in chosen_rows or [entry.origin for entry in entries]:
-                shelf.remove(origin)
-            st.rerun()
+        if chosen_rows:
+            if st.button(f"Remove {len(chosen_rows):,} ticked", icon=":material/delete:"):
+                _remove(chosen_rows)
+        else:
+            with st.popover("Remove all", icon=":material/delete:"):
+                st.markdown(
+                    f"All {len(entries):,} documents are removed here. Stores built from them stay as they are."
+                )
+                if st.button("Remove them", type="primary"):
+                    _remove([entry.origin for entry in entries])
         st.page_link("pages/chunking.py", label="Tune the chunks", icon=":material/content_cut:")
         st.page_link("pages/build.py", label="Build a store", icon=":material/construction:")
     origins = [entry.origin for entry in entries]

@@ -54,7 +54,8 @@ def _ask(example: str) -> None:
 
 def steps() -> None:
     documents, own = len(workspace.shelf()), len(workspace.store_names()) - 1
-    settings = st.session_state.get("chunk_settings")
+    settings = workspace.chunk_settings()
+    size = "no limit" if settings is None or settings.target_size is None else f"{settings.target_size:,}"
     building = manager().active("build")
     cards = (
         (
@@ -65,7 +66,7 @@ def steps() -> None:
         ),
         (
             "2 · Tune the chunks",
-            f"Target {settings.target_size:,}" if settings else "Defaults",
+            f"Target size: {size}" if settings else "Defaults",
             "pages/chunking.py",
             "Move size and overlap and watch every cut in your own text.",
         ),

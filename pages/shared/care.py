@@ -15,7 +15,7 @@ _MARKS = {"error": ":material/error:", "warning": ":material/warning:", "note": 
 def care(name: str) -> None:
     """The state of the store's indexes, and the doctor."""
     store = workspace.current_store()
-    st.subheader(f"State of “{plain(name)}”", anchor=False)
+    st.subheader(f"The open store: {plain(name)}", anchor=False)
     with workspace.page_errors():
         state, counts = store.index_state(), store.counts()
     grid = st.grid(4, min_column_width=140)

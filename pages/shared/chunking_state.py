@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.shared import workspace
 from ragnar_core import ChunkSettings, RagnarError
 
 PRESETS: dict[str, ChunkSettings] = {
@@ -64,7 +65,7 @@ def current_sides() -> Sides:
         seq = st.session_state[_KEY].seq + 1 if _KEY in st.session_state else 0
         st.session_state[_KEY] = replace(sides_from_url(asked), seq=seq)
     if _KEY not in st.session_state:
-        st.session_state[_KEY] = Sides(st.session_state.get("chunk_settings") or ChunkSettings.workbench())
+        st.session_state[_KEY] = Sides(workspace.chunk_settings() or ChunkSettings.workbench())
     return st.session_state[_KEY]
 
 

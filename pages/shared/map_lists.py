@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pages.shared import results, workspace
 from pages.shared.components.passage_list import Row, passage_list
 from pages.shared.inspect_facts import trail
-from pages.shared.map_layouts import StoreMap
+from pages.shared.map_layouts import UNASKED, StoreMap
 from pages.shared.rendered import rendered_markdown
 from pages.shared.shell import plain
 from pages.shared.text import snippet
@@ -57,8 +57,11 @@ def draw(
         count = f"{len(picked):,} {'chunk' if len(picked) == 1 else 'chunks'} picked{more}" if picked else ""
         _list(store, chart, shown, [""] * len(shown), query, count, empty)
     elif chart.groups is None:
+        asked = len(chart) <= UNASKED
         st.caption(
             ":material/progress_activity: Comparing every chunk with its nearest; this list comes when that is done."
+            if asked
+            else f"With more than {UNASKED:,} chunks these lists are made when you ask for them, with the button above."
         )
     elif kind == "Duplicates":
         _duplicates(store, chart, query)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from ragnar_core import Store
 from ragnar_core.chunking.report import EmbeddingCost
+from ragnar_core.embedding.bundled import BGE_SMALL
+from ragnar_core.embedding.bundled import WORDLLAMA as WORDLLAMA_FILES
 
 BGE = "bge-small-en-v1.5 (built in)"
 WORDLLAMA = "wordllama-256 (built in, fast, less exact)"
@@ -19,6 +22,13 @@ MODELS = {
         EmbeddingCost("Google gemini-embedding-001", 2048, None, 0.15),
     )
 }
+
+
+def cost_of(store: Store) -> EmbeddingCost:
+    """What the model of a store costs; without speed and price where it is none of these."""
+    model = str((store.embed_config or {}).get("model", ""))
+    built_in = {BGE_SMALL.name: MODELS[BGE], WORDLLAMA_FILES.name: MODELS[WORDLLAMA]}
+    return built_in.get(model) or EmbeddingCost(model or "none", dollars_per_million=price_of(model))
 
 
 def price_of(model: str) -> float:

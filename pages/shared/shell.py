@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import streamlit as st
@@ -28,7 +29,10 @@ def header(title: str, sentence: str) -> None:
 
 def plain(text: str) -> str:
     """Text that Streamlit's Markdown shows as it is: no emphasis, colours, icons, formulas or links."""
-    escaped = "".join("\\" + c if c in "\\`*_{}[]()#+-.!|$~<>:&" else c for c in text)
+    parted = re.sub(
+        r":(?=[A-Za-z_+])", ":\u2060", text
+    )  # no icon and no emoji by name: those are looked for last
+    escaped = "".join("\\" + c if c in "\\`*_{}[]()#+-.!|$~<>:&" else c for c in parted)
     return escaped.replace("\n", " ")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import threading
@@ -15,7 +16,7 @@ import streamlit as st
 
 from pages.shared.reading import Crawls
 from pages.shared.shell import plain
-from ragnar_core import RagnarError, Shelf, Store, StoreError
+from ragnar_core import ChunkSettings, RagnarError, Shelf, Store, StoreError
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = "handbook"
@@ -102,6 +103,32 @@ def shelf() -> Shelf:
 @st.cache_resource(show_spinner=False)
 def crawls() -> Crawls:
     return Crawls(folder() / ".documents" / "crawls")
+
+
+def chunk_settings() -> ChunkSettings | None:
+    """What "Use for Build" chose last, also before a reload; None when nothing was chosen yet."""
+    if "chunk_settings" not in st.session_state:
+        try:
+            kept = json.loads(_settings_file().read_text("utf-8"))
+            if not isinstance(kept, dict):
+                return None
+            st.session_state["chunk_settings"] = ChunkSettings.from_dict(kept)
+        except (OSError, ValueError, TypeError, AttributeError):
+            return None
+    return st.session_state["chunk_settings"]
+
+
+def keep_chunk_settings(settings: ChunkSettings) -> None:
+    st.session_state["chunk_settings"] = settings
+    path = _settings_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps(settings.to_dict()), "utf-8")
+    os.replace(part, path)
+
+
+def _settings_file() -> Path:
+    return folder() / ".chunk-settings.json"
 
 
 def current_name() -> str:

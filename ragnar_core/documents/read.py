@@ -78,6 +78,8 @@ def read_as_markdown(
         DocumentError: the file is missing, empty, damaged, protected, over a limit or of no readable kind.
         CrawlError: the URL cannot be fetched, or leads to an address that is not allowed.
     """
+    if not isinstance(x, str | Path) or not str(x).strip():
+        raise DocumentError(f"A path or URL is needed to read from, not {x!r}.")
     how = read_options(html_extract_selectors, html_zap_selectors, **options)
     location = str(x)
     if location.startswith(("http://", "https://")):

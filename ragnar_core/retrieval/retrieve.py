@@ -65,6 +65,8 @@ def retrieve(
     check_bm25(k, b)
     check_threshold("min_similarity", min_similarity)
     check_threshold("min_bm25", min_bm25)
+    if not isinstance(query, str | Sequence):
+        raise RetrievalError(f"the query must be a text or a list of texts, not {type(query).__name__}")
     queries = [check_text(one) for one in ([query] if isinstance(query, str) else query)]
     if not queries:
         raise RetrievalError("the list of queries is empty; give at least one")

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ragnar_core.chunking import Chunks, ChunkSettings
-from ragnar_core.documents.document import ReadReport
+from ragnar_core.documents.document import MarkdownDocument, ReadReport
 from ragnar_core.errors import StoreError
 from ragnar_core.store.cache import Floats
 from ragnar_core.store.text import searched_text
@@ -50,9 +50,17 @@ def prepare(store: Store, given: Input, vectors: Any = None) -> list[Prepared]:
         )
     if isinstance(given, pd.DataFrame):
         documents = _from_frame(store, given, vectors)
+    elif isinstance(given, MarkdownDocument):
+        raise StoreError(
+            "a document has to be cut first: pass markdown_chunk(document), or use ingest([document])"
+        )
     elif _is_chunks(given):
         documents = [_from_chunks(store, given, vectors)]
     else:
+        if not isinstance(given, Iterable):
+            raise StoreError(
+                f"chunks (of markdown_chunk) or a data frame are needed, not {type(given).__name__}"
+            )
         many = list(given)
         if vectors is not None or not all(_is_chunks(chunks) for chunks in many):
             raise StoreError(

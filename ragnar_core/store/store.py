@@ -14,6 +14,7 @@ from typing import Any, Self
 import pandas as pd
 
 from ragnar_core.chunking import ChunkSettings
+from ragnar_core.documents.document import MarkdownDocument
 from ragnar_core.embedding import Embedder, as_embedder, embedder_from_config
 from ragnar_core.errors import EmbedError, StoreError
 from ragnar_core.store import interop_r
@@ -113,6 +114,10 @@ class Store(StoreReader):
             lay_out(database)
             return cls(database, MEMORY, read_only=False, embed=embedder)
         path = _path(location)
+        if not Path(path).parent.is_dir():
+            raise StoreError(
+                f"{path} cannot be created: there is no folder {Path(path).parent}; make it first"
+            )
         if Path(path).exists() or Path(path + ".wal").exists():
             _check_overwrite(path, overwrite)
         made = f"{path}.{os.getpid()}.new"
@@ -234,6 +239,10 @@ class Store(StoreReader):
         is left pending.
         """
         self._writable()
+        if isinstance(items, str | Path | MarkdownDocument) or not isinstance(items, Iterable):
+            raise StoreError(
+                f"ingest takes a list of paths, URLs, documents or chunks, not {type(items).__name__}"
+            )
         settings = settings or ChunkSettings()
         self._remember_settings(settings)
         return ingest(
@@ -357,6 +366,8 @@ class Store(StoreReader):
 
 
 def _path(location: str | Path) -> str:
+    if not isinstance(location, str | Path) or not str(location).strip():
+        raise StoreError(f'a store\'s location must be a path or ":memory:", not {location!r}')
     return os.path.realpath(os.path.expanduser(str(location)))
 
 

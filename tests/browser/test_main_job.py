@@ -137,7 +137,7 @@ def test_own_files_are_found_in_both_columns(fresh_server, open_page) -> None:
     page.locator("input[type=file]").first.set_input_files(
         [{"name": name, "mimeType": kind, "buffer": data} for name, kind, data in files]
     )
-    page.get_by_text("5 documents", exact=False).first.wait_for(timeout=60_000)
+    page.get_by_role("heading", name="5 documents", exact=True).wait_for(timeout=60_000)
     page.get_by_text("broken", exact=False).first.wait_for()
     settle(page)
     shot(page, "documents")

@@ -9,8 +9,8 @@ import pytest
 from pages.shared import building, workspace
 from pages.shared.building import Estimate, ExtraColumn, Plan
 from pages.shared.jobs import Job
-from pages.shared.models import price_of
-from ragnar_core import ChunkSettings, FunctionEmbedder, MarkdownDocument, StoreError, retrieve_bm25
+from pages.shared.models import cost_of, price_of
+from ragnar_core import ChunkSettings, FunctionEmbedder, MarkdownDocument, Store, StoreError, retrieve_bm25
 from ragnar_core.chunking.report import EmbeddingCost
 
 SETTINGS = ChunkSettings(target_size=100, target_overlap=0.0)
@@ -119,6 +119,33 @@ def test_sizes_in_tokens_are_counted_by_the_model_of_the_store(stores: workspace
     summary = building.build(job(), plan, embedder(), stores)
     assert summary.failed == ()
     assert summary.chunks > 5
+
+
+def test_values_for_a_store_that_is_there_get_the_types_of_its_columns(stores: workspace.OpenStores) -> None:
+    columns = (ExtraColumn("year", "integer", 2026), ExtraColumn("topic", "text", "sea"))
+    building.build(
+        job(), Plan("mine", True, (document("a.md", "eel"),), SETTINGS, columns=columns), embedder(), stores
+    )
+    known = stores.get("mine").extra_cols
+    more = tuple(
+        building.existing_column(name, known[name], value)
+        for name, value in (("year", "2024"), ("topic", ""))
+    )
+    assert more == (ExtraColumn("year", "integer", 2024), ExtraColumn("topic", "text", None))
+    summary = building.build(
+        job(), Plan("mine", False, (document("b.md", "cod"),), SETTINGS, columns=more), None, stores
+    )
+    assert summary.failed == ()
+    assert retrieve_bm25(stores.get("mine"), "cod")["year"].tolist() == [2024]
+    with pytest.raises(StoreError, match="'year' is not of the type integer"):
+        building.existing_column("year", "BIGINT", "soon")
+
+
+def test_the_cost_of_a_store_that_is_there_is_that_of_its_model() -> None:
+    with Store.connect(workspace.ROOT / "data" / "handbook.duckdb") as store:
+        assert cost_of(store).tokens_per_second == 2_400
+    with Store.create(":memory:", embedder()) as store:
+        assert cost_of(store).tokens_per_second is None
 
 
 def test_prices_go_by_the_name_of_the_service() -> None:

@@ -46,4 +46,4 @@ def test_snippet_leaves_out_the_marks_of_markdown() -> None:
 
 
 def test_plain_text_is_no_markdown() -> None:
-    assert plain("$5 :red[x] *b*\n<b>") == r"\$5 \:red\[x\] \*b\* \<b\>"
+    assert plain("$5 :red[x] *b*\n<b>") == "\\$5 \\:\u2060red\\[x\\] \\*b\\* \\<b\\>"

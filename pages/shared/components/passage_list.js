@@ -144,6 +144,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
         // The setter that React put over the input's own would hide the change from it.
         Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(field, "");
         field.dispatchEvent(new Event("input", { bubbles: true }));
+        field.blur();
         event.preventDefault();
       }
       return;
