@@ -10,7 +10,7 @@ import streamlit as st
 from pages.shared import building, workspace
 from pages.shared.building import Estimate, ExtraColumn, Plan
 from pages.shared.care import care
-from pages.shared.jobs import Job, job_progress, manager
+from pages.shared.jobs import Job, job_progress, manager, watch
 from pages.shared.model_form import Choice, model_form
 from pages.shared.models import cost_of
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
@@ -214,7 +214,7 @@ def runs() -> None:
     jobs = manager().jobs("build")
     name = st.session_state.get("building")
     if any(job.active for job in jobs):
-        running()
+        watch("build")
     elif name:
         del st.session_state["building"]
         if name in workspace.store_names():
@@ -224,15 +224,6 @@ def runs() -> None:
     for job in jobs:
         if not job.active:
             outcome(job)
-
-
-@st.fragment(run_every=0.5)
-def running() -> None:
-    active = manager().active("build")
-    if not active:
-        st.rerun()
-    for job in active:
-        job_progress(job, key=f"job_{job.id}")
 
 
 def outcome(job: Job) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.shared import reading, workspace
 from pages.shared.documents_view import document_view
-from pages.shared.jobs import Job, job_progress, manager
+from pages.shared.jobs import Job, job_progress, manager, watch
 from pages.shared.reading import Selectors, Source
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
 from ragnar_core import MarkdownDocument
@@ -187,19 +187,10 @@ def start_crawl(start: str, settings, mode: str) -> None:
 def queue() -> None:
     jobs = manager().jobs("read")
     if any(job.active for job in jobs):
-        at_work()
+        watch("read")
     for job in jobs:
         if not job.active:
             finished(job)
-
-
-@st.fragment(run_every=0.5)
-def at_work() -> None:
-    active = manager().active("read")
-    if not active:
-        st.rerun()
-    for job in active:
-        job_progress(job, key=f"job_{job.id}")
 
 
 def finished(job: Job) -> None:

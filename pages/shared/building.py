@@ -22,10 +22,8 @@ from ragnar_core import (
     Store,
     StoreError,
 )
-from ragnar_core.chunking.report import EmbeddingCost
+from ragnar_core.chunking.report import CHARACTERS_A_TOKEN, EmbeddingCost
 
-# A rule of thumb for English; other scripts need more tokens a character.
-CHARACTERS_A_TOKEN = 4.0
 TYPES = ("text", "integer", "number", "boolean", "date")
 _SQL_TYPES = {
     "text": "VARCHAR",

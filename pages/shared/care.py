@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared import workspace
-from pages.shared.jobs import Job, job_progress, manager
+from pages.shared.jobs import Job, job_progress, manager, watch
 from pages.shared.shell import plain
 from ragnar_core import Finding, Store
 
@@ -67,7 +67,7 @@ def _start(title: str, key: str, work) -> None:
 
 def _job(job: Job) -> None:
     if job.active:
-        _watch()
+        watch("care")
         return
     job_progress(job, key=f"job_{job.id}")
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -76,15 +76,6 @@ def _job(job: Job) -> None:
         if st.button("Dismiss", key=f"dismiss_{job.id}"):
             manager().forget(job)
             st.rerun()
-
-
-@st.fragment(run_every=0.5)
-def _watch() -> None:
-    active = manager().active("care")
-    if not active:
-        st.rerun()
-    for job in active:
-        job_progress(job, key=f"job_{job.id}")
 
 
 def _doctor(store: Store, name: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ragnar_core import RagnarError
+from ragnar_core.documents.shelf import write_whole
 
 KEPT = 200
 RECENT = 12
@@ -56,7 +56,5 @@ class SavedQueries:
             self._write([(old, kept) for old, kept in self.all().items() if old != name])
 
     def _write(self, items: Iterable[tuple[str, dict[str, Any]]]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_suffix(".new")
-        fresh.write_text(json.dumps(dict(list(items)[:KEPT]), ensure_ascii=False, indent=1), "utf-8")
-        os.replace(fresh, self.path)
+        kept = json.dumps(dict(list(items)[:KEPT]), ensure_ascii=False, indent=1)
+        write_whole(self.path, kept.encode())

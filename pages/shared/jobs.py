@@ -133,3 +133,13 @@ def job_progress(job: Job, *, key: str) -> None:
         st.warning(
             plain(f"{job.title}: cancelled after {job.done:,} of {job.total:,}."), icon=":material/cancel:"
         )
+
+
+@st.fragment(run_every=0.5)
+def watch(kind: str) -> None:
+    """Draw the jobs of a kind while they are at work; when the last one ends, the page runs again."""
+    active = manager().active(kind)
+    if not active:
+        st.rerun()
+    for job in active:
+        job_progress(job, key=f"job_{job.id}")

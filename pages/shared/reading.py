@@ -23,6 +23,7 @@ from ragnar_core import (
     read_as_markdown,
     read_bytes,
 )
+from ragnar_core.documents.shelf import write_whole
 
 KEEP_ORIGINAL = 5_000_000
 HTML = (".html", ".htm", ".xhtml")
@@ -162,11 +163,7 @@ class Crawls:
         self.folder = folder
 
     def save(self, start: str, state: CrawlState) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(start)
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps(state.to_dict()), "utf-8")
-        os.replace(part, path)
+        write_whole(self._path(start), json.dumps(state.to_dict()).encode())
 
     def load(self, start: str) -> CrawlState | None:
         """None where there is none, or it cannot be read back (the crawl then starts anew)."""

@@ -17,6 +17,7 @@ import streamlit as st
 from pages.shared.reading import Crawls
 from pages.shared.shell import plain
 from ragnar_core import ChunkSettings, RagnarError, Shelf, Store, StoreError
+from ragnar_core.documents.shelf import write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = "handbook"
@@ -120,11 +121,7 @@ def chunk_settings() -> ChunkSettings | None:
 
 def keep_chunk_settings(settings: ChunkSettings) -> None:
     st.session_state["chunk_settings"] = settings
-    path = _settings_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(settings.to_dict()), "utf-8")
-    os.replace(part, path)
+    write_whole(_settings_file(), json.dumps(settings.to_dict()).encode())
 
 
 def _settings_file() -> Path:

@@ -56,7 +56,7 @@ class Shelf:
         if original is None:
             self._original(document.origin).unlink(missing_ok=True)
         else:
-            self._replace(self._original(document.origin), original)
+            write_whole(self._original(document.origin), original)
         with self._lock:
             replaced = self._entries.pop(document.origin, None) is not None
             self._entries[document.origin] = entry
@@ -102,15 +102,7 @@ class Shelf:
             "report": document.report.to_dict() if document.report else None,
             "added": entry.added,
         }
-        self._replace(self._file(entry.origin), json.dumps(record, ensure_ascii=False).encode())
-
-    def _replace(self, path: Path, data: bytes) -> None:
-        """Write a file whole or not at all."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(name, path)
+        write_whole(self._file(entry.origin), json.dumps(record, ensure_ascii=False).encode())
 
     def _load(self) -> None:
         if not self.folder.is_dir():
@@ -132,3 +124,12 @@ def _entry(record: dict[str, Any]) -> ShelfEntry:
     return ShelfEntry(
         MarkdownDocument(record["text"], origin=record["origin"], report=report), record["added"]
     )
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all; its folder is made if it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.replace(name, path)
