@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragnar_core.errors import StoreError
-from ragnar_core.store import Analyzer, AnalyzerOptions
+from ragnar_core.store import Analyzer, AnalyzerOptions, postings
 from ragnar_core.store.postings import ChunkTerms, PostingsTable, TermCoder, Terms
 
 DEFAULT = Analyzer()
@@ -156,19 +156,32 @@ def test_postings_by_term():
     assert table.average_length == pytest.approx(4 / 3)
 
 
-def test_counts_too_high_for_packing():
+@pytest.mark.parametrize("many", [1, 10**9])
+def test_a_large_table_is_turned_round_as_a_small_one(monkeypatch, many):
+    monkeypatch.setattr(postings, "_MANY", many)
     terms = ChunkTerms(
         np.array([5000, 2], np.int32),
         np.array([0, 1, 3]),
         np.array([1, 0, 1], np.int32),
         np.array([5000, 1, 1], np.int32),
     )
-    table = PostingsTable.build({"a": 0, "b": 1}, np.array([1, 2]), terms, 2)
+    table = PostingsTable.build({"a": 0, "b": 1, "c": 2}, np.array([1, 2]), terms, 3)
     assert (table.indptr.tolist(), table.rows.tolist(), table.tf.tolist()) == (
-        [0, 1, 3],
+        [0, 1, 3, 3],
         [1, 0, 1],
         [1, 5000, 1],
     )
+    later = ChunkTerms(
+        np.array([3], np.int32), np.array([0, 2]), np.array([0, 2], np.int32), np.array([2, 1], np.int32)
+    )
+    grown = table.changed(np.array([1]), np.array([9]), later, {"a": 0, "b": 1, "c": 2}, 3)
+    assert (grown.indptr.tolist(), grown.rows.tolist(), grown.tf.tolist()) == (
+        [0, 2, 3, 4],
+        [0, 1, 0, 1],
+        [1, 2, 1, 1],
+    )
+    assert grown.chunk_ids.tolist() == [2, 9]
+    assert (table.indptr.dtype, table.rows.dtype, table.tf.dtype) == (np.int64, np.int32, np.int32)
 
 
 def test_terms_that_came_later_are_not_in_an_earlier_table():
