@@ -139,6 +139,7 @@ def evaluate(data: Set, options: argparse.Namespace) -> dict[str, tuple[float, f
             "VSS": run(mode="vss"),
             "hybrid (default)": run(mode="hybrid"),
             "hybrid (rrf_k=1, weights 3 to 2)": run(mode="hybrid", rrf_k=1, weights=(3, 2)),
+            "hybrid (convex)": run(mode="hybrid", fusion="convex"),
             "hybrid (weighted scores)": run(mode="hybrid", fusion="weighted_scores"),
             "hybrid (weighted scores, 3 to 2)": run(mode="hybrid", fusion="weighted_scores", weights=(3, 2)),
         }

@@ -161,6 +161,10 @@ def _fusion(found: FusionExplanation) -> Part:
         lines = [f"Neither search has it among its first {found.candidates} candidates."]
     if found.fusion == "rrf":
         lines.append("Each list adds weight / (rrf k + rank): only places count, not scores.")
+    elif found.fusion == "convex" and found.rank:
+        lines.append(
+            "Each part is a share of the best one, times its weight: of 1 + cosine, and of the BM25 score."
+        )
     return Part("Hybrid: how the two lists add up", lines)
 
 

@@ -29,6 +29,7 @@ METRICS = {
     "bm25": "BM25 score, from 0, higher is better",
     "rrf": "fused ranks, up to {top:.4f}, higher is better",
     "weighted_scores": "fused scores, 0 to 1, higher is better",
+    "convex": "cosine and BM25 together, 0 to 1, higher is better",
     "union": "distance (lower is nearer) · BM25 (higher is better)",
 }
 
@@ -160,7 +161,7 @@ def is_here(absence: Absence) -> bool:
 def metric(settings: SearchSettings) -> str:
     """The scale of a column's scores and its direction."""
     if settings.mode == "hybrid":
-        top = sum(settings.weights) / (settings.rrf_k + 1)
+        top = sum(settings.fusion_weights) / (settings.rrf_k + 1)
         return METRICS[settings.fusion].format(top=top)
     return METRICS[settings.method if settings.mode == "vss" else settings.mode]
 

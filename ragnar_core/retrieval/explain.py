@@ -284,7 +284,7 @@ def _explain_fusion(ready: Prepared, row: int, settings: SearchSettings) -> Fusi
         bm25_rank=rank(fused.bm25_rank),
         vss_part=0.0 if place is None else float(fused.vss_part[place]),
         bm25_part=0.0 if place is None else float(fused.bm25_part[place]),
-        weights=settings.weights,
+        weights=settings.fusion_weights,
         rrf_k=settings.rrf_k,
         candidates=max(settings.candidates, settings.top_k),
     )
@@ -293,7 +293,7 @@ def _explain_fusion(ready: Prepared, row: int, settings: SearchSettings) -> Fusi
 def fused_for(ready: Prepared, settings: SearchSettings) -> Fused:
     return fuse_prepared(
         ready,
-        settings.weights,
+        settings.fusion_weights,
         fusion=settings.fusion,
         rrf_k=settings.rrf_k,
         candidates=max(settings.candidates, settings.top_k),

@@ -21,7 +21,12 @@ from ragnar_core.retrieval.thresholds import check_threshold
 if TYPE_CHECKING:
     from ragnar_core.store import Store
 
-FUSIONS = ("rrf", "weighted_scores")
+FUSIONS = ("rrf", "weighted_scores", "convex")
+DEFAULT_WEIGHTS: dict[str, tuple[float, float]] = {
+    "rrf": (1.0, 1.0),
+    "weighted_scores": (1.0, 1.0),
+    "convex": (9.0, 1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ def retrieve_hybrid(
     query: str,
     *,
     top_k: int = 3,
-    weights: tuple[float, float] = (1, 1),
+    weights: tuple[float, float] | None = None,
     rrf_k: float = 60,
     filter: str | Mapping[str, Any] | Filter | None = None,
     fusion: str = "rrf",
@@ -62,10 +67,13 @@ def retrieve_hybrid(
     adding nothing. ``fusion="weighted_scores"`` scores it
     ``(w_vss * s_vss + w_bm25 * s_bm25) / (w_vss + w_bm25)``, where both ``s`` run from 0 to 1: the distance
     between that of the last candidate (0) and of the first (1), and the BM25 score as a share of the best
-    one. A search of weight 0 gives no candidates.
+    one. ``fusion="convex"`` (Bruch and others 2023, with theoretical minima) takes every candidate's both scores
+    as they are, wherever it ranks: ``s_vss = (1 + cosine) / (1 + best cosine)`` and the BM25 score as a share of
+    the best one; a lead in cosine then counts as much in every query. A search of weight 0 gives no candidates.
 
     Args:
-        weights: of VSS and of BM25.
+        weights: of VSS and of BM25; None stands for (1, 1), and (9, 1) for "convex", whose cosines lie close
+            together.
         rrf_k: the larger, the less the first ranks stand out.
         candidates: how deep each search goes; at least ``top_k`` is taken, and more where passages run out.
         min_similarity: leave out chunks below it, whichever search found them; so does min_bm25.
@@ -81,10 +89,11 @@ def retrieve_hybrid(
     Raises:
         RetrievalError, FilterError, EmbedError: as the two searches do.
     """
-    top_k, weights = check_top_k(top_k), check_weights(weights)
+    top_k = check_top_k(top_k)
     check_method(method)
     check_bm25(k, b)
     check_fusion(fusion, rrf_k)
+    weights = fusion_weights(weights, fusion)
     reach = check_top_k(candidates, "candidates")
     check_threshold("min_similarity", min_similarity)
     check_threshold("min_bm25", min_bm25)
@@ -115,11 +124,18 @@ def check_fusion(fusion: str, rrf_k: float) -> None:
         raise RetrievalError(f"rrf_k must be a number of 0 or more, not {rrf_k!r}")
 
 
+def fusion_weights(weights: object, fusion: str) -> tuple[float, float]:
+    """The weights as given, or those that a fusion starts with. Raises RetrievalError."""
+    return DEFAULT_WEIGHTS[fusion] if weights is None else check_weights(weights)
+
+
 def fuse_prepared(
     ready: Prepared, weights: tuple[float, float], *, fusion: str, rrf_k: float, candidates: int
 ) -> Fused:
     by_vss = ready.by_vss(candidates) if weights[0] else NOTHING
     by_bm25 = ready.by_bm25(candidates) if weights[1] else NOTHING
+    if fusion == "convex":
+        return _convex(ready, by_vss, by_bm25, weights)
     return fuse(by_vss, by_bm25, weights, fusion=fusion, rrf_k=rrf_k)
 
 
@@ -131,7 +147,8 @@ def fuse(
     fusion: str = "rrf",
     rrf_k: float = 60,
 ) -> Fused:
-    """Two rankings as one, every row of either."""
+    """Two rankings as one, every row of either; by "rrf" or "weighted_scores", which need nothing but ranks and
+    values."""
     rows = np.union1d(by_vss.rows, by_bm25.rows).astype(np.int64)
     vss_rank, vss_value = _placed(rows, by_vss)
     bm25_rank, bm25_value = _placed(rows, by_bm25)
@@ -146,9 +163,29 @@ def fuse(
             share[0] * np.where(vss_rank > 0, _scaled_distance(vss_value, by_vss), 0.0),
             share[1] * bm25_value / max(float(by_bm25.values.max(initial=0.0)), 1e-300),
         ]
+    return _ordered(rows, vss_rank, bm25_rank, parts)
+
+
+def _convex(ready: Prepared, by_vss: Ranking, by_bm25: Ranking, weights: tuple[float, float]) -> Fused:
+    rows = np.union1d(by_vss.rows, by_bm25.rows).astype(np.int64)
+    share = np.asarray(weights, dtype=np.float64) / sum(weights)
+    parts = [np.zeros(len(rows)), np.zeros(len(rows))]
+    if len(by_vss):
+        similarity = 2 - ready.distances(rows, "cosine_distance")
+        parts[0] = share[0] * similarity / max(float(similarity.max()), 1e-300)
+    if len(by_bm25):
+        parts[1] = share[1] * ready.scores[rows] / float(by_bm25.values[0])
+    return _ordered(rows, _placed(rows, by_vss)[0], _placed(rows, by_bm25)[0], parts)
+
+
+def _ordered(
+    rows: Rows, vss_rank: NDArray[np.int64], bm25_rank: NDArray[np.int64], parts: list[Floats]
+) -> Fused:
     score = parts[0] + parts[1]
     order = np.lexsort((rows, -score))
-    return Fused(*(values[order] for values in (rows, score, vss_rank, bm25_rank, *parts)))
+    return Fused(
+        rows[order], score[order], vss_rank[order], bm25_rank[order], parts[0][order], parts[1][order]
+    )
 
 
 def _placed(rows: Rows, ranking: Ranking) -> tuple[NDArray[np.int64], Floats]:

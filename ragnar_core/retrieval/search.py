@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 from ragnar_core.errors import RetrievalError
 from ragnar_core.retrieval.bm25 import retrieve_bm25
 from ragnar_core.retrieval.filters import Filter
-from ragnar_core.retrieval.hybrid import check_fusion, fuse_prepared, retrieve_hybrid
+from ragnar_core.retrieval.hybrid import (
+    DEFAULT_WEIGHTS,
+    check_fusion,
+    fuse_prepared,
+    fusion_weights,
+    retrieve_hybrid,
+)
 from ragnar_core.retrieval.prepared import prepare
-from ragnar_core.retrieval.query import check_bm25, check_method, check_top_k, check_weights
+from ragnar_core.retrieval.query import check_bm25, check_method, check_top_k
 from ragnar_core.retrieval.retrieve import retrieve
 from ragnar_core.retrieval.selection import Selection
 from ragnar_core.retrieval.thresholds import check_threshold
@@ -81,7 +87,7 @@ class SearchSettings:
     k: float = 1.2
     b: float = 0.75
     conjunctive: bool = False
-    weights: tuple[float, float] = (1.0, 1.0)
+    weights: tuple[float, float] | None = None
     rrf_k: float = 60
     fusion: str = "rrf"
     candidates: int = 100
@@ -98,8 +104,10 @@ class SearchSettings:
         check_top_k(self.top_k)
         check_method(self.method)
         check_bm25(self.k, self.b)
-        object.__setattr__(self, "weights", check_weights(self.weights))
         check_fusion(self.fusion, self.rrf_k)
+        given = fusion_weights(self.weights, self.fusion)
+        # The fusion's own weights are no setting of their own: to_dict and as_python leave them out.
+        object.__setattr__(self, "weights", None if given == DEFAULT_WEIGHTS[self.fusion] else given)
         check_top_k(self.candidates, "candidates")
         check_threshold("min_similarity", self.min_similarity)
         check_threshold("min_bm25", self.min_bm25)
@@ -113,6 +121,11 @@ class SearchSettings:
             return False
         return setting == "mode" or setting in TAKES[self.mode]
 
+    @property
+    def fusion_weights(self) -> tuple[float, float]:
+        """The weights of VSS and BM25 that are in force."""
+        return fusion_weights(self.weights, self.fusion)
+
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the mode's function."""
         return {name: getattr(self, name) for name in TAKES[self.mode]}
@@ -120,7 +133,7 @@ class SearchSettings:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; only what differs from the defaults."""
         plain = asdict(self)
-        plain["weights"] = list(self.weights)
+        plain["weights"] = self.weights and list(self.weights)
         if isinstance(self.filter, dict):
             plain["filter"] = Filter.parse(self.filter).text()
         default = {one.name: _default(one) for one in fields(self)}
@@ -196,7 +209,7 @@ def search_ids(
     else:
         reach = max(settings.candidates, settings.top_k)
         fused = fuse_prepared(
-            ready, settings.weights, fusion=settings.fusion, rrf_k=settings.rrf_k, candidates=reach
+            ready, settings.fusion_weights, fusion=settings.fusion, rrf_k=settings.rrf_k, candidates=reach
         )
         rows = fused.rows[: settings.top_k]
     return np.asarray(ready.postings.chunk_ids[rows], dtype=np.int64)

@@ -69,7 +69,7 @@ def test_distance_similarity_and_rank_are_those_of_the_search(fruit: Store) -> N
                 assert why.similarity == pytest.approx(1 - why.distance, abs=1e-12)
 
 
-@pytest.mark.parametrize("fusion", ["rrf", "weighted_scores"])
+@pytest.mark.parametrize("fusion", ["rrf", "weighted_scores", "convex"])
 def test_the_fusions_parts_sum_to_its_score(fruit: Store, fusion: str) -> None:
     settings = SearchSettings(fusion=fusion, weights=(2, 1), candidates=30, top_k=30)
     found = retrieve_hybrid(fruit, QUERY, top_k=30, fusion=fusion, weights=(2, 1), candidates=30)

@@ -50,7 +50,7 @@ def test_every_number_has_a_column_of_its_own(fruit: Store) -> None:
     assert set(found["metric_name"]) == {"rrf"}
 
 
-@pytest.mark.parametrize("fusion", ["rrf", "weighted_scores"])
+@pytest.mark.parametrize("fusion", ["rrf", "weighted_scores", "convex"])
 def test_a_weight_of_zero_leaves_the_other_search_alone(fruit: Store, fusion: str) -> None:
     vss = retrieve_hybrid(fruit, QUERY, top_k=120, weights=(1, 0), fusion=fusion)
     assert vss["chunk_id"].tolist() == retrieve_vss(fruit, QUERY, top_k=120)["chunk_id"].tolist()
@@ -70,6 +70,28 @@ def test_weighted_scores_by_hand(fruit: Store) -> None:
     ).set_index("chunk_id")["score"]
     assert found.index.tolist() == expected.sort_values(ascending=False).index[:10].tolist()
     np.testing.assert_allclose(found, expected[found.index], rtol=1e-12)
+
+
+def test_convex_by_hand(fruit: Store) -> None:
+    vss = retrieve_vss(fruit, QUERY, top_k=120).set_index("chunk_id")["metric_value"]
+    bm25 = retrieve_bm25(fruit, QUERY, top_k=120).set_index("chunk_id")["metric_value"]
+    candidates = vss.index[:30].union(bm25.index[:30])
+    near = 2 - vss[candidates]
+    share = bm25.reindex(candidates).fillna(0) / bm25.max()
+    for weights, own in ((None, (0.9, 0.1)), ((3, 1), (0.75, 0.25))):
+        expected = own[0] * near / near.max() + own[1] * share
+        found = retrieve_hybrid(fruit, QUERY, top_k=10, weights=weights, fusion="convex", candidates=30)
+        best = expected.sort_values(ascending=False, kind="stable").index[:10]
+        assert found["chunk_id"].tolist() == best.tolist()
+        np.testing.assert_allclose(found["score"], expected[best], rtol=1e-9)
+        assert set(found["metric_name"]) == {"convex"}
+
+
+def test_convex_without_any_word_of_the_store(fruit: Store) -> None:
+    found = retrieve_hybrid(fruit, "zzzz", top_k=5, fusion="convex")
+    assert found["chunk_id"].tolist() == retrieve_vss(fruit, "zzzz", top_k=5)["chunk_id"].tolist()
+    assert found["bm25"].tolist() == [0, 0, 0, 0, 0]
+    assert found["score"].iloc[0] == pytest.approx(0.9)
 
 
 def test_a_threshold_holds_for_every_row_whichever_search_found_it(fruit: Store) -> None:
@@ -109,7 +131,7 @@ def test_a_blank_query_gives_an_empty_table_with_all_columns(fruit: Store) -> No
         ({"weights": (1,)}, "two numbers"),
         ({"weights": "ab"}, "two numbers"),
         ({"rrf_k": -1}, "rrf_k must be"),
-        ({"fusion": "sum"}, "use one of rrf, weighted_scores"),
+        ({"fusion": "sum"}, "use one of rrf, weighted_scores, convex"),
         ({"candidates": 0}, "candidates must be a whole number"),
         ({"method": "x"}, "method 'x' is unknown"),
     ],
