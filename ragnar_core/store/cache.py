@@ -26,6 +26,7 @@ from ragnar_core.store.text import texts_of
 Floats = NDArray[np.float32]
 
 _MOST_NOTES = 500
+_BATCH = 8192
 
 Snapshot = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
 
@@ -216,13 +217,14 @@ def load_vectors(cursor: duckdb.DuckDBPyConnection, layout: Layout, dim: int) ->
         ]
         ids = np.asarray(ids, np.int64)
         return VectorTable(ids, np.zeros((len(ids), 0), np.float32), np.zeros(len(ids), np.float32), False)
-    table = cursor.execute(f"SELECT chunk_id, embedding FROM {layout.table}").to_arrow_table()
-    ids = table["chunk_id"].to_numpy().astype(np.int64)
-    matrix = np.zeros((len(ids), dim), np.float32)
-    at = 0
-    for part in table["embedding"].chunks:
-        matrix[at : at + len(part)] = fixed_size_matrix(part, dim)
-        at += len(part)
+    row = cursor.execute(f"SELECT count(*) FROM {layout.table}").fetchone()
+    n = int(row[0]) if row else 0
+    ids, matrix, at = np.zeros(n, np.int64), np.zeros((n, dim), np.float32), 0
+    # Batch by batch, since the vectors of a large store should not be in memory twice.
+    for batch in cursor.execute(f"SELECT chunk_id, embedding FROM {layout.table}").to_arrow_reader(_BATCH):
+        ids[at : at + len(batch)] = batch.column(0).to_numpy()
+        matrix[at : at + len(batch)] = fixed_size_matrix(batch.column(1), dim)
+        at += len(batch)
     if len(ids) and np.any(np.diff(ids) <= 0):
         order = np.argsort(ids, kind="stable")
         ids, matrix = ids[order], matrix[order]

@@ -48,6 +48,10 @@ class Database:
         self.cursor_setup = ""
         self.readers = 0
         self.writers = 0
+        # Nobody else writes to what is behind the connection.
+        self.own = True
+        # Even while nothing is being committed, and another number after each commit.
+        self.commits = 0
         self._turn = threading.Condition()
         self._active = 0
         self._exclusive = False
@@ -61,6 +65,7 @@ class Database:
         made._close_root()
         made._root, made._name = connection, name
         made.writers = 1
+        made.own = False
         return made
 
     @contextlib.contextmanager
@@ -100,7 +105,8 @@ class Database:
                     with contextlib.suppress(duckdb.Error):
                         cursor.execute("ROLLBACK")
                     raise
-                cursor.execute("COMMIT")
+                with self._committing():
+                    cursor.execute("COMMIT")
             except duckdb.Error as error:
                 raise StoreError(f"{self.name} was not changed: {first_line(error)}") from error
             finally:
@@ -112,7 +118,7 @@ class Database:
 
         For the one act that needs DuckDB's extensions: the ordinary connection has its settings locked.
         """
-        with self.write_lock, self._alone():
+        with self.write_lock, self._alone(), self._committing():
             if self.path is None:
                 raise StoreError("a store in memory cannot be handed to R; create it in a file")
             self._close_root()
@@ -170,6 +176,14 @@ class Database:
             with self._turn:
                 self._active -= 1
                 self._turn.notify_all()
+
+    @contextlib.contextmanager
+    def _committing(self) -> Iterator[None]:
+        self.commits += 1
+        try:
+            yield
+        finally:
+            self.commits += 1
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

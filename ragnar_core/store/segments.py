@@ -14,7 +14,7 @@ from ragnar_core.store.postings import ChunkTerms, Ints
 
 # A list column would do, but DuckDB writes all earlier lists of the row group into its log with each transaction.
 _COLUMNS = ("chunk_ids", "lengths", "sizes", "term_ids", "tfs")
-_KINDS = {"chunk_ids": "<u4", "lengths": "<u4", "sizes": "<u4", "term_ids": "<u4", "tfs": "<u2"}
+_KINDS = {"chunk_ids": "<u4", "lengths": "<i4", "sizes": "<i4", "term_ids": "<i4", "tfs": "<u2"}
 _MOST = 0xFFFF
 
 
@@ -59,12 +59,13 @@ def read_segments(cursor: duckdb.DuckDBPyConnection, where: str = "") -> tuple[I
     """(chunk ids ascending, their postings) as the file has them."""
     table = cursor.execute(f"SELECT {', '.join(_COLUMNS)} FROM ragnar_postings {where}").to_arrow_table()
     numbers = {name: _numbers(table[name], _KINDS[name]) for name in _COLUMNS}
+    del table
     ids = numbers["chunk_ids"].astype(np.int64)
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(numbers["sizes"], dtype=np.int64)])
     terms = ChunkTerms(
-        numbers["lengths"].astype(np.int32),
+        numbers["lengths"].astype(np.int32, copy=False),
         indptr,
-        numbers["term_ids"].astype(np.int32),
+        numbers["term_ids"].astype(np.int32, copy=False),
         numbers["tfs"].astype(np.int32),
     )
     if len(ids) and np.any(np.diff(ids) <= 0):
