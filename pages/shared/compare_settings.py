@@ -15,11 +15,11 @@ DISTANCES = {
     "negative_inner_product": "Negative inner product",
 }
 MODES = {"vss": "VSS", "bm25": "BM25", "hybrid": "Hybrid", "union": "VSS or BM25 (retrieve)"}
-FUSIONS = {"rrf": "Ranks (RRF)", "weighted_scores": "Scores, scaled per query", "convex": "Scores, convex"}
+FUSIONS = {"rrf": "Ranks (RRF)", "weighted_scores": "Scores", "convex": "Convex"}
 FUSION_HELP = (
-    "Ranks: only places count. Scaled per query: the best candidate of each search counts 1, the last of VSS 0. "
-    "Convex: cosine as it is, so that a clear lead in meaning counts more than a narrow one; the best of the three "
-    "on our four test sets with the default model."
+    "Ranks: only places count. Scores: the best candidate of each search counts 1, the last of VSS 0. Convex: "
+    "cosines as they are, so that a clear lead in meaning counts more than a narrow one; with the default model the "
+    "best of the three on four test sets."
 )
 DEFAULTS: dict[str, Any] = {
     "top_k": 8,

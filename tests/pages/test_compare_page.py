@@ -152,6 +152,21 @@ def test_settings_that_cannot_be_are_a_sentence(opened) -> None:
     assert "weights must be 0 or more and not both 0" in re.sub(r"\\", "", app.error[0].value)
 
 
+@pytest.mark.parametrize(
+    ("address", "fusion", "weights"),
+    [
+        ({}, "rrf", (1, 1)),
+        ({"fusion": "Convex"}, "convex", (9, 1)),
+        ({"fusion": "Convex", "w_bm25": "3"}, "convex", (9, 3)),
+        ({"fusion": "Scores", "w_vss": "2"}, "weighted_scores", (2, 1)),
+    ],
+)
+def test_a_fusion_brings_its_own_weights(opened, shown, address, fusion, weights) -> None:
+    assert wrong(page(q="purr", hybrid="true", **address)) == []
+    settings = next(column.settings for column in shown[-1] if column.settings.mode == "hybrid")
+    assert (settings.fusion, settings.fusion_weights) == (fusion, weights)
+
+
 def test_an_empty_page_searches_nothing_and_invites(opened, shown) -> None:
     app = page()
     assert wrong(app) == []
