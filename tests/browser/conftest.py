@@ -15,6 +15,13 @@ from pathlib import Path
 
 import pytest
 
+try:
+    from playwright.sync_api import expect
+except ImportError:  # the fixture `browser` skips or fails then
+    expect = None
+else:
+    expect.set_options(timeout=30_000)
+
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = [
@@ -145,12 +152,23 @@ def open_page(browser) -> Iterator[Callable]:
     assert outside == []
 
 
+CALM = """() => {
+    const app = document.querySelector("[data-testid=stApp]")?.dataset;
+    const calm = app?.testConnectionState === "CONNECTED" && app.testScriptState === "notRunning"
+        && !document.querySelector("[data-testid=stSkeleton]");
+    const frames = calm ? (window.calmFrames ?? 0) + 1 : 0;
+    window.calmFrames = frames < 10 ? frames : 0;
+    return frames === 10;
+}"""
+
+
 def settle(page) -> None:
-    """Wait until the server has run the script and the browser has drawn it."""
-    page.wait_for_selector(
-        "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
-    )
-    page.wait_for_selector("[data-testid=stSkeleton]", state="detached")
+    """Wait until no script has run for some frames.
+
+    The page does not show yet that a run was asked for, and the address can change before it begins: after an
+    action, wait with `expect` for what the run brings.
+    """
+    page.wait_for_function(CALM)
 
 
 def shot(page, name: str) -> None:

@@ -26,6 +26,7 @@ def _load(path: Path) -> ModuleType:
 
 
 tools = _load(Path(__file__).with_name("conftest.py"))
+expect = tools.expect
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -104,7 +105,8 @@ def test_a_build_outlives_the_page_and_is_not_started_twice(
     tools.shot(page, "build-running")
     Handler.gate.set()
     page.get_by_text("documents: 2 new; 2 chunks embedded").wait_for()
-    assert page.get_by_text("chunks embedded").count() == 1
+    tools.settle(page)
+    expect(page.get_by_text("chunks embedded")).to_have_count(1)
 
 
 def test_doctor_says_that_a_sound_store_is_sound(server: str, open_page) -> None:
@@ -113,4 +115,5 @@ def test_doctor_says_that_a_sound_store_is_sound(server: str, open_page) -> None
     tools.settle(page)
     page.get_by_role("button", name="Check this store").click()
     page.get_by_text("Nothing is wrong with this store.").wait_for()
+    tools.settle(page)
     assert page.get_by_role("button", name="Index for R").count() == 0

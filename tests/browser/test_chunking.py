@@ -17,7 +17,7 @@ from ragnar_core.chunking.report import chunk_report
 _spec = importlib.util.spec_from_file_location("browser_tools", Path(__file__).with_name("conftest.py"))
 _tools = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_tools)
-settle, shot = _tools.settle, _tools.shot
+expect, settle, shot = _tools.expect, _tools.settle, _tools.shot
 
 pytestmark = pytest.mark.browser
 
@@ -41,8 +41,10 @@ HOSTILE = (
     "| <b onmouseover=window.owned=7>n</b> | `</div></script>` |\n|---|---|\n| \u202eabc\u202c | &lt;i&gt; |\n\n"
 ) * 6
 
-DOC = """() => [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
+DOC = """[...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
     .map((host) => host.shadowRoot?.querySelector('.doc')).find(Boolean)"""
+CHOSEN = """() => [...CSS.highlights.keys()].filter((name) => name.startsWith('ragnar-chosen'))
+    .some((name) => CSS.highlights.get(name).size)"""
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +65,23 @@ def visit(page, url: str, **query: object) -> None:
 
 
 def data(page, name: str) -> int:
-    return int(page.evaluate(f"(name) => ({DOC})().dataset[name] ?? -1", name))
+    return int(page.locator(".doc").get_attribute(f"data-{name}") or -1)
 
 
 def until(page, name: str, above: int) -> None:
-    page.wait_for_function(f"([name, above]) => +({DOC})().dataset[name] > above", arg=[name, above])
+    page.wait_for_function(f"([name, above]) => +{DOC}?.dataset[name] > above", arg=[name, above])
+
+
+def shows(page, chunks: int) -> None:
+    expect(page.locator(".doc")).to_have_attribute("data-chunks", str(chunks))
+
+
+def text_of(page) -> str:
+    return page.locator(".doc .text").evaluate("node => node.textContent")
+
+
+def scrolled(page, where: str) -> None:
+    page.wait_for_function(f"() => {DOC}?.scrollTop {where}")
 
 
 def painted(page) -> list[str]:
@@ -143,10 +157,9 @@ def test_the_text_follows_the_slider_and_the_server_confirms(chunking, open_page
     expected = markdown_chunk(
         BOATS, **ChunkSettings.workbench(target_size=400, target_overlap=0.25).to_dict()
     )
-    assert data(page, "chunks") == len(expected)
-    tinted = painted(page)
-    assert tinted[:4] == expected.texts[:4]
-    assert page.evaluate(f"() => ({DOC})().querySelector('.text').textContent") == text
+    shows(page, len(expected))
+    assert painted(page)[:4] == expected.texts[:4]
+    assert text_of(page) == text
 
     live, version = data(page, "live"), data(page, "version")
     page.locator("input#size").focus()
@@ -155,10 +168,12 @@ def test_the_text_follows_the_slider_and_the_server_confirms(chunking, open_page
     moved = markdown_chunk(BOATS, **ChunkSettings.workbench(target_size=450, target_overlap=0.25).to_dict())
     assert painted(page)[:4] == moved.texts[:4]
     until(page, "version", version)
-    assert data(page, "chunks") == len(moved)
+    shows(page, len(moved))
     assert painted(page)[:4] == moved.texts[:4]
-    page.wait_for_url(re.compile(r"size=450"))
+    expect(page).to_have_url(re.compile(r"size=450"))
+    settle(page)
     # Every mark in the margin names the kind of a cut.
+    expect(page.locator(".marks span").first).to_be_attached()
     labels = page.locator(".marks span").all_inner_texts()
     assert labels
     assert {part for label in labels for part in label.split(", ")} <= {
@@ -166,11 +181,11 @@ def test_the_text_follows_the_slider_and_the_server_confirms(chunking, open_page
     }  # fmt: skip
 
     page.get_by_role("button", name="tokens", exact=True).click()
-    page.wait_for_url(re.compile(r"unit=tokens"))
+    expect(page).to_have_url(re.compile(r"unit=tokens"))
     until(page, "version", version + 1)
-    assert page.get_by_role("button", name="tokens", exact=True).get_attribute("aria-pressed") == "true"
+    expect(page.get_by_role("button", name="tokens", exact=True)).to_have_attribute("aria-pressed", "true")
     page.get_by_role("button", name="Reset").click()
-    page.wait_for_url(re.compile(r"size=1600&overlap=50$"))
+    expect(page).to_have_url(re.compile(r"size=1600&overlap=50$"))
     shot(page, "chunking")
 
 
@@ -178,47 +193,46 @@ def test_strip_and_links_lead_into_the_text(chunking, open_page) -> None:
     page = open_page()
     visit(page, chunking, document="boats.md", size=300, overlap=0)
     chunks = markdown_chunk(BOATS, **ChunkSettings.workbench(target_size=300, target_overlap=0).to_dict())
+    shows(page, len(chunks))
     facts, strip = page.locator(".facts"), page.locator("canvas.map")
-    scrolled = f"() => ({DOC})().scrollTop"
 
     strip.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     start, end = next(itertools.islice(chunks, 1, None))
-    assert f"Chunk 2 of {len(chunks)} · {start:,}–{end:,} · {end - start:,} characters" in facts.inner_text()
+    expect(facts).to_contain_text(
+        f"Chunk 2 of {len(chunks)} · {start:,}–{end:,} · {end - start:,} characters"
+    )
     page.keyboard.press("End")
-    assert f"Chunk {len(chunks)} of {len(chunks)}" in facts.inner_text()
-    assert facts.inner_text().endswith(" in Boats 😀")
-    page.wait_for_function(f"() => ({DOC})().scrollTop > 500")
-    assert strip.get_attribute("aria-valuenow") == str(len(chunks))
+    expect(facts).to_contain_text(f"Chunk {len(chunks)} of {len(chunks)}")
+    expect(facts).to_contain_text(re.compile(" in Boats 😀$"))
+    scrolled(page, "> 500")
+    expect(strip).to_have_attribute("aria-valuenow", str(len(chunks)))
 
     box = strip.bounding_box()
     page.mouse.click(box["x"] + 2, box["y"] + 5)
-    assert f"Chunk 1 of {len(chunks)}" in facts.inner_text()
-    page.wait_for_function(f"() => ({DOC})().scrollTop < 50")
+    expect(facts).to_contain_text(f"Chunk 1 of {len(chunks)}")
+    scrolled(page, "< 50")
 
     page.get_by_role("button", name="next: 1 table that no chunk holds whole").click()
-    page.wait_for_function(f"() => ({DOC})().scrollTop > 200")
-    assert page.evaluate(scrolled) > 200
+    scrolled(page, "> 200")
     assert chunks.contexts[1] == "# Boats 😀"
 
     page.mouse.move(*_middle(page.locator(".doc")))
-    page.wait_for_function("() => [...CSS.highlights.keys()].filter((n) => n.startsWith('ragnar-chosen'))"
-                           ".some((n) => CSS.highlights.get(n).size)")  # fmt: skip
+    page.wait_for_function(CHOSEN)
 
-    before = page.evaluate(f"() => ({DOC})().dataset.document")
+    before = page.locator(".doc").get_attribute("data-document")
     choice = page.get_by_role("combobox", name="Document")
     choice.scroll_into_view_if_needed()
     choice.press("ControlOrMeta+a")
     choice.press_sequentially("mixed")
     page.get_by_role("option", name="mixed.md").wait_for()
     choice.press("Enter")
-    page.wait_for_function(f"(before) => ({DOC})().dataset.document !== before", arg=before)
+    expect(page.locator(".doc")).not_to_have_attribute("data-document", before)
     settle(page)
-    shown = page.evaluate(f"() => ({DOC})().querySelector('.text').textContent")
-    assert shown == MarkdownDocument(MIXED).text
+    assert text_of(page) == MarkdownDocument(MIXED).text
     others = markdown_chunk(MIXED, **ChunkSettings.workbench(target_size=300, target_overlap=0).to_dict())
-    assert data(page, "chunks") == len(others)
+    shows(page, len(others))
     assert painted(page)[:4] == others.texts[:4]
 
 
@@ -233,23 +247,19 @@ def test_two_settings_and_a_question(chunking, open_page) -> None:
         markdown_chunk(BOATS, **ChunkSettings.workbench(target_size=size, target_overlap=0.25).to_dict())
         for size in (600, 300)
     )
-    assert page.locator(".figures tr", has_text="Chunks").inner_text().split() == [
-        "Chunks",
-        str(len(a)),
-        str(len(b)),
-    ]
+    figures = page.locator(".figures tr", has_text="Chunks").locator("th, td")
+    expect(figures).to_have_text(["Chunks", str(len(a)), str(len(b))])
     only = set(b.ranges.ravel()) - set(a.ranges.ravel()), set(a.ranges.ravel()) - set(b.ranges.ravel())
-    assert f"{len(only[1])} only in A, {len(only[0])} only in B" in page.locator(".links").inner_text()
-    page.wait_for_url(re.compile(r"b_size=300"))
+    expect(page.locator(".links")).to_contain_text(f"{len(only[1])} only in A, {len(only[0])} only in B")
+    expect(page).to_have_url(re.compile(r"b_size=300"))
 
     page.get_by_label("A question to this document").fill("where do I pay for a berth")
     for side in "ab":
         best = page.locator(f".group.{side}[data-method=BM25] .passage").first
-        best.wait_for()
-        assert "berth" in best.locator("mark").all_inner_texts()
+        expect(best.locator("mark").get_by_text("berth", exact=True).first).to_be_visible()
     page.locator(".group.b[data-method=VSS] .passage").first.wait_for()
     page.locator(".group.a[data-method=BM25] .passage").first.click()
-    page.wait_for_function(f"() => ({DOC})().scrollTop > 500")
+    scrolled(page, "> 500")
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
     shot(page, "chunking-two-phone-dark")
 
@@ -261,19 +271,19 @@ def test_hostile_text_is_shown_and_does_nothing(chunking, open_page) -> None:
     page = open_page()
     visit(page, chunking, document="hostile.md", size=200, overlap=50)
     text = MarkdownDocument(HOSTILE).text
-    assert page.evaluate(f"() => ({DOC})().querySelector('.text').textContent") == text
-    assert page.evaluate(f"() => ({DOC})().querySelectorAll('.text :not(div)').length") == 0
+    assert text_of(page) == text
+    assert page.locator(".doc .text :not(div)").count() == 0
     page.locator("canvas.map").focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")
-    assert "<img src=x onerror=" in page.locator(".facts").inner_text()
+    expect(page.locator(".facts")).to_contain_text("<img src=x onerror=")
     page.get_by_label("A question to this document").fill("script owned onerror")
     best = page.locator(".group[data-method=BM25] .passage").first
-    best.wait_for()
-    assert best.locator("mark").count() > 0
+    expect(best.locator("mark").first).to_be_visible()
     assert best.locator("img, script, a, iframe, svg").count() == 0
     page.mouse.move(*_middle(page.locator(".doc")))
-    page.wait_for_timeout(300)
+    page.wait_for_function(CHOSEN)
+    settle(page)
     assert page.evaluate("() => window.owned") is None
 
 

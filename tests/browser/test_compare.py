@@ -15,7 +15,7 @@ from ragnar_core import Store, embed_static
 _spec = importlib.util.spec_from_file_location("browser_tools", Path(__file__).with_name("conftest.py"))
 _tools = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_tools)
-running_server, settle, shot = _tools.running_server, _tools.settle, _tools.shot
+expect, running_server, settle, shot = _tools.expect, _tools.running_server, _tools.settle, _tools.shot
 
 pytestmark = pytest.mark.browser
 
@@ -64,28 +64,28 @@ def visit(page, url: str, address: str) -> None:
 def test_typing_moves_the_lists_and_keys_lead_through_them(port, open_page) -> None:
     page = open_page()
     visit(page, port, "store=port&q=ferry")
-    assert cards(page, "BM25").count() == 1
+    expect(cards(page, "BM25")).to_have_count(1)
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Query"
+    expect(page.get_by_label("Query", exact=True)).to_be_focused()
     page.keyboard.type("harbour")
-    page.get_by_label("BM25 results").locator("article").nth(2).wait_for()
+    expect(cards(page, "BM25")).to_have_count(3)
+    expect(cards(page, "VSS")).to_have_count(4)
+    expect(page.get_by_text("only here", exact=True)).to_have_count(1)
     settle(page)
-    assert cards(page, "VSS").count() == 4
-    assert cards(page, "BM25").count() == 3
+    expect(page.locator(".board path")).to_have_count(3)
     joined = page.locator(".board path").evaluate_all("all => all.map(one => one.dataset.cards)")
     assert sorted(joined) == ["0:1 1:1", "0:2 1:2", "0:3 1:3"]
-    assert page.get_by_text("only here", exact=True).count() == 1
 
-    first = page.locator(".face").first
+    first, focused = page.locator(".face").first, page.locator(".face:focus")
     first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("j")
-    assert page.locator(".face:focus").get_attribute("data-key").startswith("0:")
-    assert page.locator(".face:focus .rank").inner_text() == "3"
+    expect(focused).to_have_attribute("data-key", re.compile("^0:"))
+    expect(focused.locator(".rank")).to_have_text("3")
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
-    here = page.locator(".face:focus").get_attribute("data-key")
-    assert here.split(":") == ["1", first.get_attribute("data-key").split(":")[1]]
+    here = f"1:{first.get_attribute('data-key').split(':')[1]}"
+    expect(focused).to_have_attribute("data-key", here)
 
     page.keyboard.press("Enter")
     adds = page.locator(".full td:last-child")
@@ -93,10 +93,10 @@ def test_typing_moves_the_lists_and_keys_lead_through_them(port, open_page) -> N
     *parts, total = (float(one) for one in adds.all_inner_texts())
     assert total == pytest.approx(sum(parts), abs=2e-4)
     page.get_by_role("button", name="Which sentences are nearest?").click()
-    assert re.fullmatch(r"-?\d\.\d{3}", page.locator(".sentences b").first.inner_text())
+    expect(page.locator(".sentences b").first).to_have_text(re.compile(r"^-?\d\.\d{3}$"))
     page.keyboard.press("Escape")
-    page.locator(".full").wait_for(state="detached")
-    assert page.locator(".face:focus").get_attribute("data-key") == here
+    expect(page.locator(".full")).to_have_count(0)
+    expect(focused).to_have_attribute("data-key", here)
     shot(page, "compare-port")
 
 
@@ -111,8 +111,8 @@ def test_a_hostile_document_is_shown_as_it_is_and_does_nothing(port, open_page) 
     card.locator(".face").click()
     page.locator(".full pre").wait_for()
     assert page.locator(".full pre").evaluate("node => node.textContent") == EVIL
-    assert card.locator(".origin").get_attribute("title") == ORIGIN
-    assert card.locator(".context").inner_text() == "<b>Quay</b>"
+    expect(card.locator(".origin")).to_have_attribute("title", ORIGIN)
+    expect(card.locator(".context")).to_have_text("<b>Quay</b>")
     assert page.locator(".board :is(script, img, a, b.evil)").count() == 0
     page.get_by_role("button", name="Filter").click()
     page.get_by_label("Values").wait_for()
@@ -135,7 +135,7 @@ def test_the_exports_are_whole_and_inert(port, open_page, tmp_path) -> None:
     assert EVIL in table["text"].tolist()
     other = open_page()
     other.set_content((tmp_path / "comparison-harbour.html").read_text("utf-8"))
-    assert other.locator("li").count() == 6
+    expect(other.locator("li")).to_have_count(6)
     assert EVIL in [one.strip() for one in other.locator("li pre").all_text_contents()]
     assert other.evaluate("window.pwned") is None
     shot(other, "compare-export")
@@ -149,15 +149,16 @@ def test_the_address_brings_back_the_same_comparison(port, open_page) -> None:
     page.get_by_role("button", name="Settings").last.click()
     page.get_by_label("Top k").last.fill("1")
     page.get_by_label("Top k").last.press("Enter")
-    page.wait_for_url(re.compile("b_top_k=1"))
+    expect(page).to_have_url(re.compile("b_top_k=1"))
+    expect(cards(page, "B · BM25")).to_have_count(1)
     settle(page)
-    assert cards(page, "B · BM25").count() == 1
+    shown = cards(page, "A · Hybrid").all_inner_texts()
     other = open_page()
     other.goto(page.url)
-    cards(other, "B · BM25").first.wait_for()
+    expect(cards(other, "B · BM25")).to_have_count(1)
     settle(other)
-    assert cards(other, "A · Hybrid").all_inner_texts() == cards(page, "A · Hybrid").all_inner_texts()
-    assert cards(other, "B · BM25").count() == 1
+    assert cards(other, "A · Hybrid").all_inner_texts() == shown
+    expect(cards(other, "B · BM25")).to_have_count(1)
 
 
 def test_a_saved_search_opens_its_store_and_a_passage_opens_in_inspect(port, open_page) -> None:
@@ -171,23 +172,25 @@ def test_a_saved_search_opens_its_store_and_a_passage_opens_in_inspect(port, ope
     page.get_by_role("button", name="Queries").click()
     page.get_by_role("button", name="tide", exact=True).click()
     cards(page, "BM25").filter(has_text="tide.md").wait_for()
+    expect(cards(page, "VSS")).to_have_count(2)
+    expect(page).to_have_url(re.compile("store=port"))
     settle(page)
-    assert cards(page, "VSS").count() == 2
-    assert "store=port" in page.url
     page.keyboard.press("Escape")
     cards(page, "BM25").locator(".face").click()
     page.get_by_role("button", name="Open in Inspect").click()
-    page.wait_for_url(re.compile("/inspect"))
-    settle(page)
+    expect(page).to_have_url(re.compile("/inspect"))
     page.get_by_text("High tide fills the harbour twice a day.").first.wait_for()
 
 
 def test_phone_width_shows_one_list_at_a_time(port, open_page) -> None:
     page = open_page(width=390, height=844, dark=True)
     visit(page, port, "store=port&q=harbour&hybrid=true")
+    tab = page.locator(".tabs").get_by_role("button", name="BM25 · 3")
+    expect(tab).to_be_visible()
+    expect(cards(page, "BM25")).to_have_count(3)
+    expect(cards(page, "BM25").first).to_be_hidden()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert cards(page, "BM25").first.is_hidden()
-    page.locator(".tabs").get_by_role("button", name="BM25 · 3").click()
-    assert cards(page, "BM25").first.is_visible()
-    assert cards(page, "VSS").first.is_hidden()
+    tab.click()
+    expect(cards(page, "BM25").first).to_be_visible()
+    expect(cards(page, "VSS").first).to_be_hidden()
     shot(page, "compare-phone")

@@ -75,6 +75,7 @@ def test_private_addresses_are_refused_unless_allowed(site, server, open_page) -
     page.get_by_role("button", name="Read URLs").click()
     page.get_by_text("1 of 1 not read").wait_for()
     page.get_by_text("private").first.wait_for()
+    tools.settle(page)
     assert site.asked == []
 
 

@@ -7,17 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
 
 from ragnar_core import MarkdownDocument, Store, markdown_chunk
 
 _spec = importlib.util.spec_from_file_location("browser_tools", Path(__file__).with_name("conftest.py"))
 _tools = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_tools)
-settle, shot = _tools.settle, _tools.shot
+expect, settle, shot = _tools.expect, _tools.settle, _tools.shot
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=20_000)
 
 TEXT = "# Animals\n\n" + "".join(
     f"## Animal {i}\n\nNumber {i} is a {'walrus' if i % 3 == 0 else 'seal'} that sleeps on ice and eats clams "
@@ -65,7 +63,7 @@ def test_search_move_and_clear_by_keyboard(open_page, zoo: str) -> None:
     expect(page.locator(f".row[data-id='{before}']")).to_have_attribute("aria-selected", "false")
     moved = chosen(page)
     expect(page).to_have_url(re.compile(f"chunk={moved}(&|$)"))
-    assert page.locator(f".row[data-id='{moved}'] .rank").inner_text() == "2"
+    expect(page.locator(f".row[data-id='{moved}'] .rank")).to_have_text("2")
 
     page.keyboard.press("Escape")
     expect(search).to_have_value("")
@@ -82,20 +80,26 @@ def test_a_link_shows_the_same_view_and_the_handle_moves(open_page, zoo: str) ->
     page.locator(".flag", has_text=re.compile("^chunk 6$")).click()
     expect(own).to_have_text("chunk 6")
     expect(page).to_have_url(re.compile("chunk=6(&|$)"))
-    assert page.locator(".part.own.twice").count() >= 1
+    expect(page.locator(".part.own.twice").first).to_be_attached()
+    settle(page)
     shown = "".join(page.locator(".part").all_inner_texts())
     assert "Number 11" in shown
 
     handle = page.get_by_role("separator", name="Width of the list")
+    expect(handle).to_have_attribute("aria-valuenow", "38")
     width = page.locator(".list").first.bounding_box()["width"]
     place = handle.bounding_box()
     page.mouse.move(place["x"] + 7, place["y"] + 40)
     page.mouse.down()
     page.mouse.move(place["x"] + 107, place["y"] + 40, steps=4)
     page.mouse.up()
+    settle(page)
     wider = page.locator(".list").first.bounding_box()["width"]
     assert 80 <= wider - width <= 110
+    dragged = handle.get_attribute("aria-valuenow")
     handle.press("ArrowLeft")
+    expect(handle).not_to_have_attribute("aria-valuenow", dragged)
+    settle(page)
     assert page.locator(".list").first.bounding_box()["width"] < wider
 
 
@@ -104,8 +108,8 @@ def test_rendered_raw_and_phone_width(open_page, zoo: str) -> None:
     page.goto(f"{zoo}&find=walrus")
     link = page.locator(".passage a").first
     expect(link).to_have_attribute("href", "https://example.org/told")
-    assert link.get_attribute("target") == "_blank"
-    assert link.get_attribute("rel") == "noopener noreferrer nofollow"
+    expect(link).to_have_attribute("target", "_blank")
+    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
     page.get_by_text("Raw", exact=True).click()
     expect(page.locator(".passage.raw")).to_contain_text("[as told](https://example.org/told)")
     settle(page)

@@ -14,7 +14,7 @@ import pytest
 _spec = importlib.util.spec_from_file_location("browser_tools", Path(__file__).with_name("conftest.py"))
 _tools = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_tools)
-settle, shot = _tools.settle, _tools.shot
+expect, settle, shot = _tools.expect, _tools.settle, _tools.shot
 
 pytestmark = pytest.mark.browser
 
@@ -98,15 +98,15 @@ def test_first_start_shows_both_methods_within_30_seconds(fresh_server, open_pag
     page.goto(fresh_server)
     wait_for_results(page, 30)
     assert time.monotonic() - begin < 30
+    expect(results(page, "VSS")).to_have_count(3)
+    expect(results(page, "BM25")).to_have_count(3)
     settle(page)
-    assert results(page, "VSS").count() == 3
-    assert results(page, "BM25").count() == 3
     shot(page, "start")
 
     page.get_by_role("button", name="HNSW_INDEX_SCAN returns too few rows").click()
     page.get_by_label("BM25 results").get_by_text("HNSW_INDEX_SCAN").first.wait_for()
     page.get_by_role("button", name="Open in Compare").click()
-    page.wait_for_url(re.compile(r"/compare\?.*q=HNSW_INDEX_SCAN"))
+    expect(page).to_have_url(re.compile(r"/compare\?.*q=HNSW_INDEX_SCAN"))
     wait_for_results(page, 30)
 
 
@@ -151,7 +151,7 @@ def test_own_files_are_found_in_both_columns(fresh_server, open_page) -> None:
     page.get_by_role("button", name="Compare in this store").wait_for(timeout=90_000)
     shot(page, "build")
     page.get_by_role("button", name="Compare in this store").click()
-    page.wait_for_url(re.compile(r"/compare.*store=harbour"))
+    expect(page).to_have_url(re.compile(r"/compare.*store=harbour"))
     settle(page)
 
     for query, origin in (
@@ -167,7 +167,7 @@ def test_own_files_are_found_in_both_columns(fresh_server, open_page) -> None:
         if query != "Möwen":
             results(page, "VSS").first.filter(has_text=origin).wait_for()
         settle(page)
-    assert results(page, "VSS").count() == 5
+    expect(results(page, "VSS")).to_have_count(5)
     shot(page, "compare-own")
 
     page.reload()
@@ -180,8 +180,8 @@ def test_each_page_opens_by_its_own_url_on_a_fresh_server(path: str, fresh_serve
     page = open_page()
     page.goto(f"{fresh_server}/{path}")
     page.get_by_role("heading", name=PAGES[path], exact=True).wait_for()
+    expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(7)
     settle(page)
-    assert page.get_by_test_id("stSidebarNavLink").count() == 7
     assert page.get_by_role("dialog").count() == 0
     assert page.get_by_test_id("stException").count() == 0
 
@@ -190,19 +190,17 @@ def test_state_survives_page_changes(server, open_page) -> None:
     page = open_page()
     page.goto(f"{server}/compare?q=stop+words&top_k=4")
     wait_for_results(page, 30)
-    assert results(page, "VSS").count() == 4
+    expect(results(page, "VSS")).to_have_count(4)
     page.get_by_test_id("stSidebarNavLink").filter(has_text="Build").click()
     settle(page)
     page.get_by_label("Name of the new store").fill("kept")
     page.get_by_label("Name of the new store").press("Enter")
     settle(page)
     page.get_by_test_id("stSidebarNavLink").filter(has_text="Compare").click()
-    settle(page)
-    assert page.get_by_label("Query", exact=True).input_value() == "stop words"
-    assert results(page, "VSS").count() == 4
+    expect(page.get_by_label("Query", exact=True)).to_have_value("stop words")
+    expect(results(page, "VSS")).to_have_count(4)
     page.get_by_test_id("stSidebarNavLink").filter(has_text="Build").click()
-    settle(page)
-    assert page.get_by_label("Name of the new store").input_value() == "kept"
+    expect(page.get_by_label("Name of the new store")).to_have_value("kept")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

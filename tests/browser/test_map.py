@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from playwright.sync_api import expect
 
 from ragnar_core import Store, embed_static
 
 _spec = importlib.util.spec_from_file_location("browser_tools", Path(__file__).with_name("conftest.py"))
 _tools = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_tools)
-settle, shot = _tools.settle, _tools.shot
+expect, settle, shot = _tools.expect, _tools.settle, _tools.shot
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=20_000)
 
 TEXTS = [
     "The walrus sleeps on ice.", "A seal swims under ice.", "Rockets burn kerosene.", "An engine needs fuel.",
@@ -45,12 +43,13 @@ def test_hover_click_and_lasso(open_page, sky: str) -> None:
     canvas.press("ArrowRight")
     tip = page.locator(".tip")
     expect(tip).to_be_visible()
-    assert tip.locator(".body").inner_text() in TEXTS
+    expect(tip.locator(".body")).to_have_text(re.compile(f"^({'|'.join(map(re.escape, TEXTS))})$"))
     canvas.press("Enter")
     expect(page.locator(".summary").first).to_have_text(re.compile(r"^\d chunks? picked$"))
     expect(page.locator(".passage")).to_be_visible()
     expect(page).to_have_url(re.compile("list=Picked"))
 
+    settle(page)
     page.get_by_role("button", name="Draw around points to list them").click()
     box = canvas.bounding_box()
     corners = [
@@ -66,9 +65,10 @@ def test_hover_click_and_lasso(open_page, sky: str) -> None:
         page.mouse.move(box["x"] + x, box["y"] + y, steps=3)
     page.mouse.up()
     expect(page.locator(".summary").first).to_have_text("8 chunks picked")
-    rows = page.locator(".row .text").all_inner_texts()
-    assert "<b>Stars</b> are far away." in rows
-    page.locator(".row", has_text="Stars").click()
+    expect(page.locator(".row")).to_have_count(8)
+    stars = page.locator(".row", has_text="Stars")
+    expect(stars.locator(".text")).to_have_text("<b>Stars</b> are far away.")
+    stars.click()
     expect(page.locator(".passage")).to_have_text("<b>Stars</b> are far away.")
     shot(page, "map_lasso")
     page.get_by_role("button", name="Inspect").click()
@@ -81,9 +81,11 @@ def test_hover_by_pointer_shows_the_passage(open_page, sky: str) -> None:
     page.goto(f"{sky}&star=fruit&colour=By+score")
     expect(page.locator(".legend")).to_contain_text("Similarity to the query")
     expect(page.locator(".row")).to_have_count(8)
+    first = page.locator(".row .text").first
+    expect(first).to_have_text(re.compile(r"^(Pears are sweet fruit\.|Apples grow on trees\.)$"))
     settle(page)
-    best = page.locator(".row .text").first.inner_text()
-    assert best in ("Pears are sweet fruit.", "Apples grow on trees.")
+    best = first.inner_text()
+    page.wait_for_function("window.ragnarMapOverlay?.hits.length === 8")
     canvas = page.locator(".map canvas")
     canvas.press("ArrowLeft")
     expect(page.locator(".tip .title")).to_contain_text("Hit 1 · ")
@@ -92,13 +94,12 @@ def test_hover_by_pointer_shows_the_passage(open_page, sky: str) -> None:
     frame = page.locator(".map").bounding_box()
     assert place["x"] >= frame["x"]
     assert place["x"] + place["width"] <= frame["x"] + frame["width"]
-    drawn = page.evaluate(
+    page.wait_for_function(
         """() => { const c = document.querySelector('[data-testid=stBidiComponentRegular] .map canvas')
              || [...document.querySelectorAll('*')].map(n => n.shadowRoot?.querySelector('.map canvas')).find(Boolean);
            const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
-           let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n; }"""
+           let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n > 500; }"""
     )
-    assert drawn > 500
 
 
 def test_phone_width_and_dark(open_page, sky: str) -> None:
