@@ -84,7 +84,6 @@ def _follow_url(*, changed: bool) -> None:
     asked = st.query_params.get("chunk", "")
     if wanted is None and asked.isdigit() and asked != state.get("inspect_written"):
         wanted = int(asked)
-        state["inspect_written"] = asked
     if wanted is not None:
         _go(wanted)
 
@@ -92,11 +91,27 @@ def _follow_url(*, changed: bool) -> None:
 def _go(chunk_id: int) -> None:
     st.session_state["inspect_selected"] = chunk_id
     st.session_state["inspect_pinned"] = True
+    _write(chunk_id)
 
 
 def _choose(chunk_id: int) -> None:
     st.session_state["inspect_selected"] = chunk_id
     st.session_state["inspect_pinned"] = False
+    _write(chunk_id)
+
+
+def _write(chosen: int | None) -> None:
+    """Say the choice in the address.
+
+    Done with the choice itself: a request can come with the address of an older one, which is not a new wish then.
+    """
+    written = "" if chosen is None else str(chosen)
+    if written != st.query_params.get("chunk", ""):
+        if written:
+            st.query_params["chunk"] = written
+        else:
+            st.query_params.pop("chunk", None)
+    st.session_state["inspect_written"] = written
 
 
 def _chosen(found: Listing | None) -> int | None:
@@ -110,13 +125,7 @@ def _chosen(found: Listing | None) -> int | None:
             chosen = int(found.ids[0]) if found is not None and len(found.ids) else None
             state["inspect_pinned"] = False
     state["inspect_selected"] = chosen
-    written = "" if chosen is None else str(chosen)
-    if written != st.query_params.get("chunk", ""):
-        if written:
-            st.query_params["chunk"] = written
-        else:
-            st.query_params.pop("chunk", None)
-    state["inspect_written"] = written
+    _write(chosen)
     return chosen
 
 

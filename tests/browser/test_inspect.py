@@ -72,6 +72,22 @@ def test_search_move_and_clear_by_keyboard(open_page, zoo: str) -> None:
     shot(page, "inspect_keyboard")
 
 
+def test_quick_keys_end_where_they_lead(open_page, zoo: str) -> None:
+    page = open_page()
+    page.goto(zoo)
+    expect(page.locator(".row[aria-selected=true]")).to_have_count(1)
+    settle(page)
+    last = chosen(page) + 8
+    for _ in range(8):
+        # Slower than choices are gathered, quicker than they are answered.
+        page.keyboard.press("j", delay=100)
+    for _ in range(2):
+        expect(page.locator(f".row[data-id='{last}']")).to_have_attribute("aria-selected", "true")
+        expect(page).to_have_url(re.compile(f"chunk={last}(&|$)"))
+        settle(page)
+    expect(page.locator("dd").first).to_have_text(str(last))
+
+
 def test_a_link_shows_the_same_view_and_the_handle_moves(open_page, zoo: str) -> None:
     page = open_page()
     page.goto(f"{zoo}&find=walrus&chunk=5&view=In+document")

@@ -53,7 +53,7 @@ const typing = (node) => node && (/^(INPUT|TEXTAREA|SELECT)$/.test(node.tagName)
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const box = parentElement.querySelector(".list"), bar = parentElement.querySelector(".bar");
-  const state = lists.get(box) || { signature: null, id: null };
+  const state = lists.get(box) || { signature: null, id: null, seq: 0 };
   lists.set(box, state);
   box.setAttribute("aria-label", data.label);
   box.classList.toggle("compact", data.compact);
@@ -78,7 +78,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     if (id === state.id) return;
     show(id, true);
     clearTimeout(state.timer);
-    state.timer = setTimeout(() => setTriggerValue("chosen", id), 60);
+    const seq = ++state.seq;
+    state.timer = setTimeout(() => setTriggerValue("chosen", { id, seq }), 60);
   };
 
   const signature = JSON.stringify([data.rows, data.rank, data.empty]);
@@ -87,12 +88,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     clearTimeout(state.timer);
     box.replaceChildren(...content(data));
     box.scrollTop = 0;
-    state.sent = undefined;
+    Object.assign(state, { id: null, seq: data.seq });
   }
-  // What the server says counts when it says something new: an older answer must not undo a newer key press.
-  if (state.sent !== data.chosen) {
-    state.sent = data.chosen;
-    show(data.chosen, true);
+  // An answer to an older choice must not undo a newer key press.
+  if (data.seq >= state.seq) {
+    state.seq = data.seq;
+    if (state.id !== data.chosen) show(data.chosen, true);
   }
 
   bar.replaceChildren();

@@ -57,7 +57,8 @@ def passage_list(
     def on_choice() -> None:
         picked = st.session_state[key].get("chosen")
         if picked is not None:
-            choose(int(picked))
+            st.session_state[f"{key}_seq"] = picked["seq"]
+            choose(int(picked["id"]))
 
     def on_turn() -> None:
         step = st.session_state[key].get("turned")
@@ -67,6 +68,7 @@ def passage_list(
     data = {
         "rows": [asdict(row) for row in rows],
         "chosen": chosen,
+        "seq": st.session_state.get(f"{key}_seq", 0),
         "empty": empty,
         "summary": summary,
         "earlier": earlier,
