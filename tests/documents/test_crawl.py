@@ -12,7 +12,7 @@ import pytest
 from ragnar_core.documents import CrawlSettings, CrawlState, FetchSettings, MarkdownDocument, crawl
 from ragnar_core.errors import CrawlError
 
-HERE = FetchSettings(allow_private=True, timeout=2.0, total_timeout=5.0)
+HERE = FetchSettings(allow_private=True, timeout=30.0, total_timeout=120.0)
 QUICK = CrawlSettings(fetch=HERE, respect_robots=False)
 
 
@@ -77,19 +77,21 @@ def test_failures_are_listed_and_never_stop_the_crawl(site: Any, servers: Module
             handler.answer(b"<p>c at last</p>")
 
     site.routes["/c"] = busy
-    site.routes["/d"] = lambda handler: time.sleep(4)
+    ended = threading.Event()
+    site.routes["/d"] = lambda handler: ended.wait(60)
     site.routes["/e"] = servers.hang_up
     site.file("/f", b"", "text/html")
     site.routes["/g"] = servers.cut_short
     site.redirect("/h", "/h2")
     site.redirect("/h2", "/h")
-    quick = FetchSettings(allow_private=True, timeout=0.5, total_timeout=2.0)
+    quick = FetchSettings(allow_private=True, timeout=1.5, total_timeout=10.0)
     result = crawl(site.url, settings(fetch=quick, retries=1))
+    ended.set()
     assert origins(result, site) == ["/", "/a", "/c"]
     found = reasons(result, site)
     assert sorted(found) == ["/b", "/d", "/e", "/f", "/g", "/h"]
     assert found["/b"] == "HTTP 404 Not Found"
-    assert found["/d"] == "no answer within 0.5 s"
+    assert found["/d"] == "no answer within 1.5 s"
     assert "broke off" in found["/e"]
     assert found["/f"] == "is an empty file (0 bytes)."
     assert "broke off" in found["/g"]
@@ -230,14 +232,14 @@ def test_a_page_that_nothing_links_to_any_more_has_vanished(site: Any) -> None:
 
 
 def test_robots_crawl_delay_and_user_agent_are_respected(site: Any) -> None:
-    site.file("/robots.txt", b"User-agent: *\nDisallow: /no\nCrawl-delay: 0.3", "text/plain")
+    site.file("/robots.txt", b"User-agent: *\nDisallow: /no\nCrawl-delay: 1", "text/plain")
     site.page("/", "home <a href='/no/x'>x</a><a href='/a'>a</a><a href='/b'>b</a>")
     site.page("/a", "a")
     site.page("/b", "b")
     result = crawl(site.url, settings(respect_robots=True))
     assert reasons(result, site) == {"/no/x": "robots.txt does not allow it"}
     times = [moment for path, _, moment in site.asked if path != "/robots.txt"]
-    assert [later - earlier >= 0.28 for earlier, later in pairwise(times)] == [True, True]
+    assert [later - earlier >= 0.7 for earlier, later in pairwise(times)] == [True, True]
     assert site.paths["/no/x"] == 0
     assert site.paths["/robots.txt"] == 1
 
@@ -294,8 +296,8 @@ def test_pages_and_time_are_bounded(site: Any) -> None:
     few = crawl(site.url, settings(max_pages=7, max_depth=100))
     assert len(few.documents) == 7
     assert few.limits["max_pages"] == "more than 7 pages (max_pages)"
-    short = crawl(site.url, settings(max_seconds=0.3, max_depth=1_000, delay=0.05))
-    assert short.stopped == "stopped after 0.3 seconds (max_seconds)"
+    short = crawl(site.url, settings(max_seconds=2, max_depth=1_000, delay=0.05))
+    assert short.stopped == "stopped after 2 seconds (max_seconds)"
     assert short.documents
 
 

@@ -17,7 +17,7 @@ from ragnar_core.documents import FetchSettings, find_links
 from ragnar_core.documents.links import page_links
 from ragnar_core.errors import CrawlError
 
-HERE = FetchSettings(allow_private=True, timeout=3.0)
+HERE = FetchSettings(allow_private=True, timeout=30.0)
 
 # Golden rows whose links differ by more than a kept trailing slash, and what is in ours only. The reasons
 # are `<base href>`, the trailing slash that makes "../guide/" a link into the scope "/guide/", and the blanks

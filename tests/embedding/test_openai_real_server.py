@@ -41,7 +41,7 @@ def url() -> Iterator[str]:
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     try:
-        for _ in range(300):
+        for _ in range(1200):
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1).close()
                 break

@@ -39,7 +39,7 @@ def test_vectors_come_back_in_order_from_several_batches(server):
 
 
 def test_requests_overlap_up_to_the_limit_and_no_further(server, protocol):
-    server.rule = lambda texts: protocol.Fault(seconds=0.05)
+    server.rule = lambda texts: protocol.Fault(seconds=0.2)
     make(server, batch_size=2, concurrency=3).embed(TEXTS)
     assert server.most_at_once == 3
 
@@ -212,7 +212,10 @@ def test_used_up_money_is_not_retried(server, protocol):
 
 
 def test_one_429_holds_back_the_other_requests_too(server, protocol):
-    server.faults.extend([None, protocol.Fault(429, {"error": "slow"}, {"Retry-After": "1"})])
+    # The first answer comes when the refusal is long known.
+    server.faults.extend(
+        [protocol.Fault(seconds=0.5), protocol.Fault(429, {"error": "slow"}, {"Retry-After": "1"})]
+    )
     make(server, batch_size=1, concurrency=2).embed(["a", "b", "c", "d", "e", "f"])
     times = [seen.at for seen in server.seen]
     assert sum(t - times[0] < 0.9 for t in times) <= 4
@@ -375,9 +378,12 @@ def test_a_failure_halfway_keeps_what_was_paid_for(server, protocol):
 
 
 def test_a_failure_waits_for_the_answers_that_are_under_way(server, protocol):
+    under_way = threading.Event()
+
     def rule(texts):
         if "a" in texts:
-            return protocol.Fault(403, {"error": {"message": "no"}})
+            return protocol.Fault(403, {"error": {"message": "no"}}, until=under_way)
+        under_way.set()
         return protocol.Fault(seconds=0.3)
 
     server.rule = rule
@@ -414,8 +420,10 @@ def test_a_cancelled_wait_ends_at_once(server, protocol):
 
 
 def test_a_timeout_is_retried_and_then_says_how_long_it_waited(server, protocol):
-    server.faults.append(protocol.Fault(seconds=1))
-    assert make(server, read_seconds=0.4).embed(["a"]).tolist() == [[1, 1, 97]]
+    released = threading.Event()
+    server.faults.append(protocol.Fault(until=released))
+    assert make(server, read_seconds=1.5).embed(["a"]).tolist() == [[1, 1, 97]]
+    released.set()
     server.rule = lambda texts: protocol.Fault(seconds=1)
     with pytest.raises(ProviderError, match=r"did not answer within 0\.2 s\."):
         make(server, read_seconds=0.2, retry_seconds=0.5).embed(["a"])

@@ -44,7 +44,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     Shelf(tmp_path / ".documents").add(MarkdownDocument(TEXT, origin="harbour.md"))
 
     def start(settings: ChunkSettings | None = None, **query: str) -> AppTest:
-        test = AppTest.from_file(str(APP), default_timeout=60).run()
+        test = AppTest.from_file(str(APP), default_timeout=300).run()
         if settings:
             test.session_state["chunk_settings"] = settings
         test.switch_page("pages/chunking.py")

@@ -78,7 +78,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[list[results.Column]]:
 
 
 def page(**address: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
     app.query_params["store"] = "zoo"
     for name, value in address.items():
         app.query_params[name] = value

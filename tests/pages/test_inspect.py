@@ -61,7 +61,7 @@ def open_inspect(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("RAGNAR_HOME", str(home))
 
     def run(store: str = "zoo", **url: str) -> AppTest:
-        app = AppTest.from_file(str(PAGE), default_timeout=60)
+        app = AppTest.from_file(str(PAGE), default_timeout=300)
         app.session_state["shell"] = True
         app.session_state["store"] = store
         for name, value in url.items():

@@ -8,7 +8,7 @@ from ragnar_core.errors import StoreError
 
 
 def wait(job: Job) -> Job:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while job.active and time.monotonic() < end:
         time.sleep(0.01)
     return job
@@ -34,7 +34,7 @@ def test_same_key_is_not_started_twice() -> None:
 
     def work(job: Job) -> None:
         runs.append(job.id)
-        hold.wait(10)
+        hold.wait(120)
 
     first = manager.start("build", "one", "same", work)
     second = manager.start("build", "two", "same", work)
@@ -49,7 +49,7 @@ def test_cancel_while_running_and_while_waiting() -> None:
     manager = JobManager()
 
     def work(job: Job) -> None:
-        job.cancel.wait(10)
+        job.cancel.wait(120)
 
     running = [manager.start("read", "r", f"r{i}", work) for i in range(2)]
     waiting = manager.start("read", "w", "w", work)

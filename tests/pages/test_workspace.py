@@ -40,22 +40,24 @@ def read_back() -> None:
     ],
 )
 def test_settings_for_build_outlive_the_session(settings: ChunkSettings) -> None:
-    AppTest.from_function(keep, args=(settings.to_dict(),)).run()
-    again = AppTest.from_function(read_back).run()
+    AppTest.from_function(keep, args=(settings.to_dict(),), default_timeout=300).run()
+    again = AppTest.from_function(read_back, default_timeout=300).run()
     assert again.session_state["seen"] == settings
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"target_size": "big"}'])
 def test_settings_that_cannot_be_read_back_are_none(home: Path, damage: str) -> None:
     (home / ".chunk-settings.json").write_text(damage)
-    app = AppTest.from_function(read_back).run()
+    app = AppTest.from_function(read_back, default_timeout=300).run()
     assert not app.exception
     assert app.session_state["seen"] is None
 
 
 def test_start_says_what_build_will_use_also_without_a_size() -> None:
-    app = AppTest.from_function(keep, args=(ChunkSettings(target_size=None).to_dict(),)).run()
+    app = AppTest.from_function(
+        keep, args=(ChunkSettings(target_size=None).to_dict(),), default_timeout=300
+    ).run()
     assert not app.exception
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300).run()
     assert not app.exception
     assert not [error.value for error in app.error]

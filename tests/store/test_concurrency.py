@@ -36,7 +36,7 @@ def test_an_ingest_and_eight_searchers(store, model):
         rng, done = random.Random(seed), 0
         try:
             with Store.connect(store.location) as mine:
-                while not stop.is_set():
+                while not (stop.is_set() and done):
                     number = rng.randrange(20)
                     vectors, postings = mine.vectors(), mine.postings()
                     row = rng.randrange(len(vectors.chunk_ids))
@@ -72,7 +72,7 @@ def test_an_ingest_and_eight_searchers(store, model):
     time.sleep(SECONDS)
     stop.set()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=300)
     assert wrong == []
     assert len(counts) == 8
     assert min(counts) > 0
@@ -122,7 +122,7 @@ def test_two_writers_take_turns(store, chunks_of):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=300)
     assert wrong == []
     assert store.counts().documents == 20
     assert sorted(store.vectors().chunk_ids) == list(range(1, 21))
