@@ -10,10 +10,9 @@ import streamlit as st
 from pages.shared.compare_stamp import stamp
 from pages.shared.components.rank_compare import Opened, Part
 from pages.shared.text import utf16_spans
-from ragnar_core import EmbedError, RagnarError, Store
+from ragnar_core import RagnarError, Store
 from ragnar_core.retrieval import (
     Bm25Explanation,
-    Explanation,
     FusionExplanation,
     VssExplanation,
     explain,
@@ -81,23 +80,13 @@ def _apart(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _parts(columns: list[Column], place: int, chunk_id: int) -> list[Part]:
     one = columns[place]
-    found, trouble = _explained(one, chunk_id)
-    vss = [Part(VSS_TITLE, [trouble])] if trouble else [_vss(found.vss)] if found.vss else []
+    found = explain(one.store, one.query, chunk_id, one.settings)
+    vss = [_vss(found.vss)] if found.vss else [Part(VSS_TITLE, [found.no_vss])] if found.no_vss else []
     words, mode = _bm25(found.bm25), one.settings.mode
     fusion = [_fusion(found.fusion)] if found.fusion and mode == "hybrid" else []
     parts = {"vss": [*vss, words], "bm25": [words, *vss]}.get(mode, [*fusion, *vss, words])
     elsewhere = _elsewhere(columns, place, chunk_id)
     return [*parts, Part("In the other lists", elsewhere)] if elsewhere else parts
-
-
-def _explained(one: Column, chunk_id: int) -> tuple[Explanation, str]:
-    """The explanation, and what kept the vectors out of it."""
-    try:
-        return explain(one.store, one.query, chunk_id, one.settings), ""
-    except EmbedError as error:
-        # Words can be explained without the model; any vector will do, what it says is not shown.
-        nothing = [1.0] * one.store.dim
-        return explain(one.store, one.query, chunk_id, one.settings, vector=nothing), str(error)
 
 
 def _vss(found: VssExplanation) -> Part:

@@ -12,7 +12,7 @@ from ragnar_core.errors import RetrievalError
 from ragnar_core.retrieval.allowed import allowed_rows, filter_columns
 from ragnar_core.retrieval.explain import (
     Explanation,
-    explain,
+    explain_row,
     fused_for,
     prepare_for,
     rank_in_distances,
@@ -22,6 +22,7 @@ from ragnar_core.retrieval.explain import (
 from ragnar_core.retrieval.filter_tree import All, sentence
 from ragnar_core.retrieval.filters import Filter
 from ragnar_core.retrieval.prepared import Prepared
+from ragnar_core.retrieval.query import is_blank
 from ragnar_core.retrieval.search import SearchSettings, search
 from ragnar_core.retrieval.thresholds import SLACK
 
@@ -35,7 +36,8 @@ class Absence:
 
     Attributes:
         reason: "in results", "merged" (part of the passage at ``position``), "filter", "similarity", "bm25",
-            "no term", "missing terms", "rank", "duplicate", "per document", "diversity" or "empty query".
+            "no term", "missing terms", "rank", "duplicate", "per document", "diversity", "empty query" or
+            "no model" (the query cannot be embedded, so that the search gives nothing).
         detail: the same as a sentence for people.
         position: row of the result list (from 1) for "in results" and "merged".
         vss_rank, bm25_rank, fused_rank: ranks among what filter and thresholds let through.
@@ -79,13 +81,13 @@ def why_not(
     """
     if (chunk_id is None) == (origin is None):
         raise RetrievalError("give chunk_id or origin, one of them")
-    results = search(store, query, settings) if results is None else results
     ready = prepare_for(store, query, settings)
+    results = _results(store, query, settings, ready) if results is None else results
     rows = _rows(store, ready, chunk_id, origin)
     row = _best(ready, rows, results, settings)
-    explained = explain(store, query, int(ready.vectors.chunk_ids[row]), settings)
-    free = prepare_for(store, query, _without_limits(settings))
-    reason, detail, position = _reason(store, ready, row, settings, results, explained)
+    explained = explain_row(store, ready, query, row, settings)
+    free = prepare_for(store, query, _without_limits(settings), ready.vector, no_vector=ready.no_vector)
+    reason, detail, position = _reason(store, ready, query, row, settings, results, explained)
     return Absence(
         chunk_id=explained.chunk_id,
         reason=reason,
@@ -99,6 +101,11 @@ def why_not(
         chunks=len(rows),
         explanation=explained,
     )
+
+
+def _results(store: Store, query: str, settings: SearchSettings, ready: Prepared) -> pd.DataFrame:
+    nothing = bool(ready.no_vector) and settings.mode != "bm25"
+    return pd.DataFrame({"chunk_id": [], "text": []}) if nothing else search(store, query, settings)
 
 
 def _without_limits(settings: SearchSettings) -> SearchSettings:
@@ -125,7 +132,7 @@ def _best(ready: Prepared, rows: list[int], results: pd.DataFrame, settings: Sea
     through = np.ones(len(at), dtype=bool) if ready.allowed is None else np.isin(at, ready.allowed)
     distance = ready.distances(at) if ready.vector is not None else np.zeros(len(at))
     score = ready.scores[at]
-    if settings.mode == "bm25":
+    if settings.mode == "bm25" or ready.no_vector:
         order = np.lexsort((at, -score, ~through, ~given))
     elif settings.mode == "hybrid":
         fused = fused_for(ready, settings)
@@ -148,6 +155,7 @@ Reason = tuple[str, str, int | None]
 def _reason(
     store: Store,
     ready: Prepared,
+    query: str,
     row: int,
     settings: SearchSettings,
     results: pd.DataFrame,
@@ -160,8 +168,10 @@ def _reason(
             return "merged", f"it is part of result {position}, merged with chunk {others}", position
         if number in numbers:
             return "in results", f"it is result {position}", position
-    if ready.vector is None:
+    if is_blank(query):
         return "empty query", "the query is empty", None
+    if ready.no_vector and settings.mode != "bm25":
+        return "no model", f"the query cannot be embedded: {ready.no_vector.rstrip('.')}", None
     return (
         _shut_out(store, ready, row, settings, explained)
         or _unmatched(settings, explained)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragnar_core.chunking.breaks import sentence_starts
-from ragnar_core.errors import RetrievalError
+from ragnar_core.errors import EmbedError, RetrievalError
 from ragnar_core.retrieval.hybrid import Fused, fuse_prepared
 from ragnar_core.retrieval.prepared import Prepared, prepare
-from ragnar_core.retrieval.query import query_terms, query_vector
+from ragnar_core.retrieval.query import is_blank, query_terms, query_vector
 from ragnar_core.retrieval.scoring import (
     Rows,
     inverse_document_frequency,
@@ -114,13 +114,17 @@ class FusionExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything about one chunk and one query. ``vss`` is None for a blank query or a store without
-    model."""
+    """Everything about one chunk and one query.
+
+    ``vss`` is None for a blank query, and ``vss`` and ``fusion`` where the query cannot be embedded: then
+    ``no_vss`` says why (else it is empty).
+    """
 
     chunk_id: int
     bm25: Bm25Explanation
     vss: VssExplanation | None
     fusion: FusionExplanation | None
+    no_vss: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -131,7 +135,8 @@ def explain(
 ) -> Explanation:
     """Score and rank of a chunk in each search, whether or not it is among the results.
 
-    Ranks are among the chunks that the filter and thresholds let through; a chunk they shut out has none.
+    Ranks are among the chunks that the filter and the thresholds of the mode let through; a chunk they shut out
+    has none. Where the store has no model, or it fails, BM25 is explained all the same.
 
     Args:
         settings: those of the search; only its scoring counts, not ``top_k`` or ``selection``.
@@ -142,28 +147,46 @@ def explain(
     """
     settings = settings or SearchSettings()
     ready = prepare_for(store, query, settings, vector)
-    row = row_of(ready, chunk_id)
+    return explain_row(store, ready, query, row_of(ready, chunk_id), settings)
+
+
+def explain_row(store: Store, ready: Prepared, query: str, row: int, settings: SearchSettings) -> Explanation:
     return Explanation(
-        int(chunk_id),
+        int(ready.vectors.chunk_ids[row]),
         explain_bm25(store, ready, query, row, settings),
         _explain_vss(ready, row),
-        _explain_fusion(ready, row, settings),
+        None if ready.no_vector else _explain_fusion(ready, row, settings),
+        ready.no_vector,
     )
 
 
-def prepare_for(store: Store, query: str, settings: SearchSettings, vector: Any = None) -> Prepared:
-    return prepare(
-        store,
-        query,
-        filter=settings.filter,
-        method=settings.method,
-        k=settings.k,
-        b=settings.b,
-        conjunctive=settings.conjunctive,
-        min_similarity=settings.min_similarity,
-        min_bm25=settings.min_bm25,
-        vector=vector,
-    )
+def prepare_for(
+    store: Store, query: str, settings: SearchSettings, vector: Any = None, *, no_vector: str = ""
+) -> Prepared:
+    """The question as the search sees it; of its words alone where it cannot be embedded (``no_vector``)."""
+
+    def ready(**more: Any) -> Prepared:
+        return prepare(
+            store,
+            query,
+            filter=settings.filter,
+            method=settings.method,
+            k=settings.k,
+            b=settings.b,
+            conjunctive=settings.conjunctive,
+            min_similarity=settings.min_similarity if settings.applies("min_similarity") else None,
+            min_bm25=settings.min_bm25 if settings.applies("min_bm25") else None,
+            **more,
+        )
+
+    if not (no_vector or store.dim or is_blank(query)) and vector is None:
+        no_vector = f"{store.location} has no vectors: it was made for BM25 only"
+    if not no_vector:
+        try:
+            return ready(vector=vector)
+        except EmbedError as error:
+            no_vector = str(error)
+    return replace(ready(words_only=True), no_vector=no_vector)
 
 
 def row_of(ready: Prepared, chunk_id: int) -> int:

@@ -197,6 +197,8 @@ def _numbers(found: Explanation, settings: SearchSettings) -> str:
         rank = f", rank {found.vss.rank:,} of {found.vss.ranked:,}" if found.vss.rank else ""
         named = f"{found.vss.method.replace('_', ' ')} {found.vss.distance:.4f}"
         out.append(f"<p>VSS: {named}, similarity {found.vss.similarity:.4f}{rank}</p>")
+    elif found.no_vss:
+        out.append(f"<p>VSS: not explained. {escape(found.no_vss)}</p>")
     words = found.bm25
     rank = f", rank {words.rank:,} of {words.matches:,}" if words.rank else ""
     rows = [

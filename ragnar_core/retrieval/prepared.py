@@ -32,8 +32,8 @@ NOTHING = Ranking(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64))
 
 @dataclass(frozen=True)
 class Prepared:
-    """A question over both tables. ``vector`` is None for a blank text; ``allowed`` is None when nothing is
-    shut out."""
+    """A question over both tables. ``vector`` is None for a blank text, or where ``no_vector`` says what kept
+    it away; ``allowed`` is None when nothing is shut out."""
 
     vectors: VectorTable
     postings: PostingsTable
@@ -43,6 +43,7 @@ class Prepared:
     filtered: Rows | None
     allowed: Rows | None
     method: str
+    no_vector: str = ""
 
     def by_vss(self, depth: int) -> Ranking:
         if self.vector is None:

@@ -244,6 +244,22 @@ def test_without_a_model_bm25_still_answers_and_explains(tmp_path, drawn: list[d
     assert card.parts[1].lines == [vss.empty]
 
 
+def test_a_store_for_words_only_explains_them(drawn: list[dict]) -> None:
+    with Store.create(":memory:", None) as store:
+        store.insert(pd.DataFrame({"origin": ["cats.md"], "text": [TEXTS["cats.md"]]}))
+        columns = columns_of(store, "purr", "vss", "bm25")
+        card = opened_card(columns, "1:1", with_sentences=False)
+        lost = [results.missing(one, origin="cats.md") for one in columns]
+        results.show(columns, query="purr", key="k", store="s", lost=lost)
+    assert card is not None
+    words, vss, elsewhere = card.parts
+    assert words.rows[0][:3] == ["purr", "3", "1"]
+    assert "has no vectors" in vss.lines[0]
+    assert elsewhere.lines == [f"VSS: {columns[0].empty}"]
+    assert [(one.reason, results.is_here(one)) for one in lost] == [("no model", False), ("in results", True)]
+    assert drawn[0]["boards"][0].lost.reason.startswith("Not here: the query cannot be embedded: ")
+
+
 def test_merged_passages_lead_with_the_chunk_that_ranks_them(animals: Store) -> None:
     document = MarkdownDocument("One cat may purr. " * 6 + "It will bark. " * 6, "both.md")
     with Store.create(":memory:", FunctionEmbedder(count_words, 4, "counts")) as store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,29 @@ def make_store(toy_model: FunctionEmbedder) -> Iterator[Callable[..., Store]]:
     yield make
     for store in made:
         store.close()
+
+
+def failing(texts: Sequence[str]) -> np.ndarray:
+    raise RuntimeError("the model is out")
+
+
+@pytest.fixture(
+    params=["words only", "words only, model given", "no model named", "unknown model", "failing model"]
+)
+def without_model(
+    request: pytest.FixtureRequest, tmp_path: Path, toy_model: FunctionEmbedder
+) -> Iterator[Store]:
+    """Chunk 1 "apple pie", 2 "apple apple tart", 3 "a fig" of the documents a, b and c, in each of the kinds of stores
+    that cannot embed a query."""
+    kind, path = request.param, tmp_path / "s.duckdb"
+    embed = toy_model if "unknown" in kind or "failing" in kind else None
+    with Store.create(path, embed, embedding_size=2 if kind == "no model named" else None) as store:
+        texts = pd.DataFrame({"origin": ["a", "b", "c"], "text": ["apple pie", "apple apple tart", "a fig"]})
+        vectors = np.eye(3, 2, dtype=np.float32) + 0.1 if kind == "no model named" else None
+        store.insert(texts, vectors=vectors)
+    given = {
+        "words only, model given": toy_model,
+        "failing model": FunctionEmbedder(failing, 8, "word-vectors"),
+    }
+    with Store.connect(path, embed=given.get(kind)) as store:
+        yield store

@@ -3,8 +3,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from ragnar_core.embedding import FunctionEmbedder
 from ragnar_core.errors import RetrievalError
 from ragnar_core.retrieval import SearchSettings, Selection, retrieve_bm25, retrieve_vss, search, why_not
 from ragnar_core.store import Store
@@ -111,3 +113,34 @@ def test_one_target_that_exists(fruit: Store) -> None:
         why_not(fruit, QUERY, settings, origin="nowhere")
     with pytest.raises(RetrievalError, match="no chunk 9999"):
         why_not(fruit, QUERY, settings, chunk_id=9999)
+
+
+def test_without_a_model_words_have_their_reasons(without_model: Store) -> None:
+    settings = SearchSettings(mode="bm25", top_k=1)
+    absent = why_not(without_model, "apple", settings, origin="a")
+    assert (absent.reason, absent.detail) == ("rank", "BM25 rank 2; the list ends at 1")
+    assert (absent.bm25_rank, absent.vss_rank, absent.fused_rank) == (2, None, None)
+    assert why_not(without_model, "apple", settings, chunk_id=2).reason == "in results"
+    assert why_not(without_model, "apple", settings, chunk_id=3).reason == "no term"
+    assert why_not(without_model, " ", settings, chunk_id=3).reason == "empty query"
+
+
+@pytest.mark.parametrize("mode", ["vss", "hybrid", "union"])
+def test_without_a_model_the_other_searches_say_that_it_is_missing(without_model: Store, mode: str) -> None:
+    absent = why_not(without_model, "apple", SearchSettings(mode=mode), origin="b")
+    assert absent.reason == "no model"
+    assert absent.detail == f"the query cannot be embedded: {absent.explanation.no_vss.rstrip('.')}"
+    assert (absent.chunk_id, absent.bm25_rank, absent.vss_rank) == (2, 1, None)
+
+
+def test_a_failing_model_is_asked_once(toy_model: FunctionEmbedder) -> None:
+    asked = []
+
+    def failing(texts: list[str]) -> Any:
+        asked.append(texts)
+        raise RuntimeError("out")
+
+    with Store.create(":memory:", FunctionEmbedder(toy_model.embed, 8, query=failing)) as store:
+        store.insert(pd.DataFrame({"origin": ["a"], "text": ["apple"]}))
+        assert why_not(store, "apple", SearchSettings(), origin="a").reason == "no model"
+    assert asked == [["apple"]]

@@ -114,7 +114,7 @@ def test_a_blank_query_and_an_unknown_chunk(fruit: Store) -> None:
 def test_an_explanation_is_plain_data(fruit: Store) -> None:
     plain = explain(fruit, QUERY, 3).to_dict()
     assert plain["bm25"]["terms"][0]["term"] == "appl"
-    assert set(plain) == {"chunk_id", "bm25", "vss", "fusion"}
+    assert set(plain) == {"chunk_id", "bm25", "vss", "fusion", "no_vss"}
 
 
 def test_the_nearest_sentences_of_a_text(fruit: Store) -> None:
@@ -146,3 +146,33 @@ def test_explaining_every_hit_of_a_search(fruit: Store) -> None:
         for number in search(fruit, QUERY, settings)["chunk_id"]
     ]
     assert [one.rank for one in scores if one] == list(np.arange(1, 9))
+
+
+def test_words_are_explained_where_the_query_cannot_be_embedded(without_model: Store) -> None:
+    for mode in ("vss", "bm25", "hybrid", "union"):
+        why = explain(without_model, "apple", 2, SearchSettings(mode=mode, min_similarity=0.5))
+        assert (why.chunk_id, why.vss, why.fusion) == (2, None, None)
+        assert (why.bm25.rank, why.bm25.matches, why.bm25.terms[0].frequency) == (1, 2, 2)
+        assert why.bm25.score == pytest.approx(
+            retrieve_bm25(without_model, "apple")["metric_value"][0], abs=1e-12
+        )
+        reasons = ("has no vectors", "which model built it", "function", "the model is out")
+        assert any(reason in why.no_vss for reason in reasons)
+
+
+def test_the_reason_for_a_missing_part_is_empty_where_nothing_is_amiss(fruit: Store) -> None:
+    assert explain(fruit, QUERY, 3).no_vss == ""
+    assert explain(fruit, " ", 3).no_vss == ""
+
+
+def test_a_threshold_that_the_mode_does_not_take_shuts_nothing_out(fruit: Store) -> None:
+    settings = SearchSettings(mode="bm25", top_k=120, min_similarity=0.9)
+    found = search(fruit, QUERY, settings)["chunk_id"]
+    assert [explain(fruit, QUERY, number, settings).bm25.rank for number in found] == list(
+        range(1, len(found) + 1)
+    )
+    settings = SearchSettings(mode="vss", top_k=120, min_bm25=0.9)
+    first = search(fruit, "zebra", settings)["chunk_id"][0]
+    why = explain(fruit, "zebra", first, settings).vss
+    assert why is not None
+    assert why.rank == 1
