@@ -10,8 +10,7 @@ import streamlit as st
 from pages.shared.compare_stamp import stamp
 from pages.shared.shell import plain
 from ragnar_core import FilterError, Store
-from ragnar_core.retrieval import ColumnChoice, Filter, filter_choices
-from ragnar_core.retrieval.allowed import allowed_rows
+from ragnar_core.retrieval import ColumnChoice, Filter, count_matching, filter_choices
 
 OPERATORS = {
     "text": ("is one of", "is none of", "contains"),
@@ -72,8 +71,7 @@ def _meaning(store: Store, text: str) -> Filter | None:
 
 @st.cache_data(show_spinner=False, max_entries=64)
 def _passing(version: str, text: str, _store: Store) -> int:
-    rows = allowed_rows(_store, text, _store.postings().chunk_ids)
-    return _store.counts().chunks if rows is None else len(rows)
+    return count_matching(_store, text)
 
 
 def _conditions(parsed: Filter, key: str, side: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragnar_core.retrieval.absence import Absence, why_not
-from ragnar_core.retrieval.allowed import ColumnChoice, filter_choices
+from ragnar_core.retrieval.allowed import ColumnChoice, count_matching, filter_choices
 from ragnar_core.retrieval.bm25 import retrieve_bm25
 from ragnar_core.retrieval.budget import estimate_tokens, fit_tokens
 from ragnar_core.retrieval.compare import Comparison, Move, compare_results
@@ -42,6 +42,7 @@ __all__ = [
     "VssExplanation",
     "chunks_deoverlap",
     "compare_results",
+    "count_matching",
     "estimate_tokens",
     "explain",
     "filter_choices",

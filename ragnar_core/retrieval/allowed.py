@@ -43,6 +43,18 @@ def allowed_rows(
     return np.asarray(at[chunk_ids[at] == passing], dtype=np.int64)
 
 
+def count_matching(store: Store, filter: str | Mapping[str, Any] | Filter | None) -> int:
+    """How many chunks of the store pass a filter; all of them pass None and an empty one.
+
+    Raises:
+        FilterError: the filter does not parse, names an unknown column, or compares it with an unfit value.
+    """
+    parsed = Filter.parse(filter)
+    if parsed.is_empty:
+        return store.counts().chunks
+    return len(_remembered(store, parsed.bind(filter_columns(store))))
+
+
 def filter_columns(store: Store) -> list[Column]:
     """The columns that a filter on this store may name: those of ``store.fetch``, with their kinds."""
     layout = store.layout
@@ -61,7 +73,7 @@ def filter_columns(store: Store) -> list[Column]:
         origin = 1 if layout.kind == "ragnar" else 0
         start, end = f"(e.{layout.start} - {origin})", f"e.{layout.end}"
         columns = [
-            Column("doc_id", "integer" if layout.kind == "ragnar" else "text", f"e.{layout.doc_id}"),
+            Column("doc_id", "integer", f"e.{layout.doc_id}"),
             Column("origin", "text", "d.origin"),
             Column("start", "integer", start),
             Column("end", "integer", end),

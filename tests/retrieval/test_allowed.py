@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragnar_core.errors import FilterError
-from ragnar_core.retrieval import Filter, filter_choices, retrieve_bm25
+from ragnar_core.retrieval import Filter, count_matching, filter_choices, retrieve_bm25
 from ragnar_core.retrieval.allowed import allowed_rows, filter_columns
 from ragnar_core.store import Store
 
@@ -43,6 +43,32 @@ def test_no_filter_allows_everything(fruit: Store) -> None:
     ids = fruit.vectors().chunk_ids
     assert allowed_rows(fruit, None, ids) is None
     assert allowed_rows(fruit, {}, ids) is None
+
+
+def test_counting_what_passes(fruit: Store) -> None:
+    for filter, expected in [
+        (None, 120),
+        ({}, 120),
+        ("", 120),
+        ('category == "news"', 40),
+        (Filter.parse({"year": {"$gte": 2020}}), 20),
+        ("year is null", 5),
+        ('origin == "document-03" and start == 0', 1),
+        ("year > 3000", 0),
+    ]:
+        assert count_matching(fruit, filter) == expected
+    with pytest.raises(FilterError, match="did you mean year"):
+        count_matching(fruit, "yeer > 2000")
+
+
+def test_counting_after_a_write(make_store: Callable[..., Store]) -> None:
+    for version in (1, 2):
+        store = make_store({"a": ["apple", "fig"], "b": ["apple"]}, version=version)
+        assert count_matching(store, {"origin": "a"}) == 2
+        store.insert(pd.DataFrame({"origin": ["c"], "text": ["fig"]}))
+        assert [count_matching(store, filter) for filter in (None, {"origin": {"$ne": "b"}})] == [4, 3]
+        store.delete("a")
+        assert [count_matching(store, filter) for filter in (None, {"origin": {"$ne": "b"}})] == [2, 1]
 
 
 def test_a_write_is_seen_by_the_next_search(make_store: Callable[..., Store]) -> None:
@@ -103,6 +129,19 @@ def test_version_1_stores_filter_on_what_they_have(make_store: Callable[..., Sto
         ({"doc_id": {"$gt": 1}, "context": ""}, [2]),
     ]:
         assert np.asarray(allowed_rows(store, filter, ids)).tolist() == expected
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_documents_are_named_by_number_in_either_version(
+    make_store: Callable[..., Store], version: int
+) -> None:
+    store = make_store({"a": ["apple", "fig"], "b": ["apple pie"]}, version=version)
+    numbers = store.documents()["doc_id"].tolist()
+    for number, expected in zip(numbers, [2, 1], strict=True):
+        assert count_matching(store, {"doc_id": number}) == expected
+    assert retrieve_bm25(store, "apple", filter={"doc_id": numbers[1]})["origin"].tolist() == ["b"]
+    with pytest.raises(FilterError, match="doc_id"):
+        count_matching(store, {"doc_id": "a"})
 
 
 def test_unknown_columns_name_those_of_the_store(fruit: Store) -> None:

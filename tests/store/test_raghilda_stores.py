@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragnar_core.embedding import FunctionEmbedder
-from ragnar_core.errors import EmbedError, StoreError
+from ragnar_core.errors import EmbedError, FilterError, StoreError
+from ragnar_core.retrieval import count_matching, retrieve_bm25
 from ragnar_core.store import Store
 
 duckdb_extensions = pytest.importorskip(
@@ -97,3 +98,21 @@ def test_the_same_sql_as_for_other_stores(path):
         rows = cursor.execute(sql).fetchall()
         assert [origin for origin, _ in rows] == ["d0.md", "d1.md"]
         assert sum(n for _, n in rows) == store.counts().chunks
+
+
+def test_filters_name_documents_by_number(path):
+    with Store.connect(path) as store:
+        table = store.chunks()
+        first = int((table["doc_id"] == 1).sum())
+        for filter, expected in [
+            ({"doc_id": 1}, first),
+            ("doc_id == 2", len(table) - first),
+            ("doc_id in [2, 3]", len(table) - first),
+            ("doc_id > 0 and start == 0", 2),
+            ("doc_id == 2 and tenant == 't' and text contains 'zebra'", 1),
+            ({"origin": "d1.md"}, len(table) - first),
+        ]:
+            assert count_matching(store, filter) == expected, filter
+        assert retrieve_bm25(store, "zebra", filter="doc_id == 2")["doc_id"].tolist() == [2]
+        with pytest.raises(FilterError, match="doc_id"):
+            count_matching(store, {"doc_id": "d1.md"})
