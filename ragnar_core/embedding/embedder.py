@@ -154,6 +154,15 @@ class Embedder(ABC):
         row: FloatArray = self._collect([text], "query", None, None, None)[0]
         return row
 
+    def embed_queries(self, texts: Sequence[str]) -> FloatArray:
+        """The vectors of several search queries, in as few calls of the model as may be: float32 `(n, dim)`, row i
+        as `embed_query(texts[i])`. Raises EmbedError on a blank query."""
+        if isinstance(texts, str):
+            raise EmbedError("embed_queries takes a list of texts; for one text use embed_query.")
+        if any(is_blank(text) for text in texts):
+            raise EmbedError("One of the queries is blank: there is nothing to embed. Leave it out.")
+        return self._collect(texts, "query", None, None, None)
+
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Tokens a text, int64 `(n,)`: an estimate (a token for every four characters) unless
         `counts_exactly` says otherwise."""

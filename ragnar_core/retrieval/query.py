@@ -6,7 +6,7 @@ import numbers
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -120,6 +120,26 @@ def _embedded(embedder: Any, text: str) -> NDArray[np.float32]:
         while len(known) > REMEMBERED_VECTORS:
             known.popitem(last=False)
     return vector
+
+
+def embed_ahead(store: Store, queries: Sequence[str]) -> None:
+    """Embed texts that are about to be searched for in one call of the model, and remember their vectors. Raises
+    EmbedError as ``query_vector`` does."""
+    asked = dict.fromkeys(SURROGATES.sub("\ufffd", text) for text in queries if not is_blank(text))
+    if not asked:
+        return
+    embedder = store.embedder
+    with _vectors_lock:
+        known = _vectors.setdefault(embedder, OrderedDict())
+        new = [text for text in asked if text not in known]
+    vectors = list(embedder.embed_queries(new)) if new else []
+    with _vectors_lock:
+        known.update(zip(new, vectors, strict=True))
+        for text in asked:
+            if text in known:
+                known.move_to_end(text)
+        while len(known) > REMEMBERED_VECTORS:
+            known.popitem(last=False)
 
 
 def query_terms(store: Store, query: str) -> list[str]:

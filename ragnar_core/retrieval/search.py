@@ -21,7 +21,7 @@ from ragnar_core.retrieval.hybrid import (
     retrieve_hybrid,
 )
 from ragnar_core.retrieval.prepared import prepare
-from ragnar_core.retrieval.query import check_bm25, check_method, check_top_k
+from ragnar_core.retrieval.query import check_bm25, check_method, check_text, check_top_k, embed_ahead
 from ragnar_core.retrieval.retrieve import retrieve
 from ragnar_core.retrieval.selection import Selection
 from ragnar_core.retrieval.thresholds import check_threshold
@@ -30,6 +30,7 @@ from ragnar_core.retrieval.vss import retrieve_vss
 if TYPE_CHECKING:
     from ragnar_core.store import Store
 
+EMBEDDED_TOGETHER = 128
 FUNCTIONS = {
     "vss": "retrieve_vss",
     "bm25": "retrieve_bm25",
@@ -216,8 +217,21 @@ def search_ids(
 
 
 def search_batch(store: Store, queries: Iterable[str], settings: SearchSettings) -> list[pd.DataFrame]:
-    """One result a query, in their order."""
-    return [search(store, query, settings) for query in queries]
+    """One result a query, in their order, each as ``search`` gives it; the queries are embedded together.
+
+    Raises:
+        RetrievalError: ``queries`` is no list of texts; else as ``search`` does.
+    """
+    if isinstance(queries, str) or not isinstance(queries, Iterable):
+        raise RetrievalError(f"queries must be a list of texts, not {type(queries).__name__}")
+    asked = [check_text(query) for query in queries]
+    found = []
+    for at in range(0, len(asked), EMBEDDED_TOGETHER):
+        part = asked[at : at + EMBEDDED_TOGETHER]
+        if settings.mode != "bm25":
+            embed_ahead(store, part)
+        found += [search(store, query, settings) for query in part]
+    return found
 
 
 def _default(one: Any) -> Any:

@@ -68,6 +68,8 @@ def test_default_puts_the_query_prefix_before_queries_only():
     assert embedder.embed_query("blue whale") == pytest.approx(
         embedder.embed([prefix + "blue whale"])[0], abs=1e-6
     )
+    together = embedder.embed_queries(["blue whale", "a much longer question about the sea"])
+    assert together[0].tolist() == embedder.embed_query("blue whale").tolist()
 
 
 @needs_default

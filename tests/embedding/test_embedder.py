@@ -52,6 +52,22 @@ def test_blank_query_is_an_error_that_says_so():
         FunctionEmbedder(lengths, 2).embed_query(" \n")
 
 
+def test_several_queries_are_one_call():
+    calls = []
+
+    def query(texts):
+        calls.append(texts)
+        return [[float(len(text)), 1.0] for text in texts]
+
+    embedder = FunctionEmbedder(lengths, 2, query=query)
+    assert embedder.embed_queries(["abc", "x"]).tolist() == [[3.0, 1.0], [1.0, 1.0]]
+    assert calls == [["abc", "x"]]
+    with pytest.raises(EmbedError, match="One of the queries is blank"):
+        embedder.embed_queries(["abc", " "])
+    with pytest.raises(EmbedError, match="takes a list of texts"):
+        embedder.embed_queries("abc")
+
+
 def test_query_uses_its_own_function():
     embedder = FunctionEmbedder(lengths, 2, query=lambda texts: [[7.0, 7.0]] * len(texts))
     assert embedder.embed_query("x").tolist() == [7.0, 7.0]

@@ -504,7 +504,8 @@ def test_a_query_is_one_request_with_the_query_prefix(server):
     embedder = make(server, query_prefix="q: ", document_prefix="d: ")
     assert embedder.embed_query("abc").tolist() == [6, 1, 113]
     assert embedder.embed(["abc"]).tolist() == [[6, 1, 100]]
-    assert server.batches == [["q: abc"], ["d: abc"]]
+    assert embedder.embed_queries(["abc", "b"]).tolist() == [[6, 1, 113], [4, 1, 113]]
+    assert server.batches == [["q: abc"], ["d: abc"], ["q: abc", "q: b"]]
 
 
 def test_the_check_tells_dimension_latency_and_limits(server, protocol):

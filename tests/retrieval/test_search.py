@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ragnar_core.errors import FilterError, RetrievalError
+from ragnar_core.embedding import FunctionEmbedder
+from ragnar_core.errors import EmbedError, FilterError, RetrievalError
 from ragnar_core.retrieval import (
     SearchSettings,
     Selection,
@@ -76,6 +77,43 @@ def test_a_batch_is_each_query_in_order(fruit: Store) -> None:
         assert [len(one) for one in found][2] == 0
         for query, one in zip(queries, found, strict=True):
             pd.testing.assert_frame_equal(one, search(fruit, query, settings))
+
+
+def test_a_batch_embeds_its_queries_in_one_call_and_finds_the_same(toy_model: FunctionEmbedder) -> None:
+    asked: list[list[str]] = []
+
+    def embed_queries(texts: list[str]) -> Any:
+        asked.append(list(texts))
+        return toy_model.embed_queries(texts)[:, ::-1]
+
+    model = FunctionEmbedder(toy_model.embed, 8, query=embed_queries, batch_size=500)
+    queries = ["apple", "fig grape", " ", "apple", "lemon \ud800", *(f"kiwi {n}" for n in range(300))]
+    with Store.create(":memory:", model) as store:
+        store.insert(pd.DataFrame({"origin": "a", "text": ["apple fig", "grape lemon", "kiwi", "fig kiwi"]}))
+        settings = SearchSettings(mode="hybrid", top_k=3, filter="start >= 0")
+        found = search_batch(store, iter(queries), settings)
+        assert [len(texts) for texts in asked] == [126, 128, 49]
+        assert asked[0][:4] == ["apple", "fig grape", "lemon \ufffd", "kiwi 0"]
+        search_batch(store, queries[-5:], settings)
+        search_batch(store, queries, SearchSettings(mode="bm25"))
+        assert len(asked) == 3
+        assert len(found) == len(queries)
+        for query, one in zip(queries, found, strict=True):
+            pd.testing.assert_frame_equal(one, search(store, query, settings))
+
+
+def test_a_batch_of_blank_queries_or_none_needs_no_model() -> None:
+    with Store.create(":memory:", None, embedding_size=2) as store:
+        assert search_batch(store, [], SearchSettings()) == []
+        assert [len(one) for one in search_batch(store, [" ", ""], SearchSettings())] == [0, 0]
+        with pytest.raises(EmbedError, match="which model built it"):
+            search_batch(store, [" ", "apple"], SearchSettings(mode="vss"))
+
+
+@pytest.mark.parametrize("queries", [None, "apple", 3, [None], ["apple", 3]])
+def test_a_batch_is_a_list_of_texts(fruit: Store, queries: Any) -> None:
+    with pytest.raises(RetrievalError, match=r"must be a (list of texts|text), not"):
+        search_batch(fruit, queries, SearchSettings())
 
 
 @pytest.mark.parametrize(
