@@ -20,6 +20,7 @@ from pages.shared.text import snippet
 from ragnar_core import EmbedError, Store
 from ragnar_core.retrieval import Absence, Comparison, SearchSettings, compare_results, why_not
 from ragnar_core.retrieval import search as run
+from ragnar_core.retrieval.export import chunks_of
 
 TITLES = {"vss": "VSS", "bm25": "BM25", "hybrid": "Hybrid", "union": "VSS or BM25"}
 METRICS = {
@@ -89,7 +90,7 @@ def column(
         settings=settings,
         table=table,
         rows=rows,
-        passages=[_ids(row, settings) for row in rows],
+        passages=[chunks_of(row, settings) for row in rows],
         note=note,
         empty=empty or ("" if len(table) else why_empty(store, query, settings)),
         seconds=seconds,
@@ -223,18 +224,6 @@ def _hit(
     return Hit(
         chunk_id, rank, origin, score, share, context_line(row["context"]), shown, marks, list(badges), reason
     )
-
-
-def _ids(row: dict[str, Any], settings: SearchSettings) -> list[int]:
-    """The chunks of a row, the one that ranks it first."""
-    ids = row["chunk_id"]
-    if not isinstance(ids, list):
-        return [int(ids)]
-    scale = row.get("score") or row.get("metric_value") or row.get(settings.method)
-    values = np.array(scale, dtype=np.float64)
-    values = np.where(np.isnan(values), np.inf if _lower(settings) else -np.inf, values)
-    best = int(np.argmin(values) if _lower(settings) else np.argmax(values))
-    return [int(ids[best]), *(int(one) for at, one in enumerate(ids) if at != best)]
 
 
 def _lower(settings: SearchSettings) -> bool:

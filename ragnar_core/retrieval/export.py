@@ -12,6 +12,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from ragnar_core.errors import RagnarError
@@ -98,6 +99,23 @@ def score_of(row: Mapping[Any, Any], settings: SearchSettings) -> tuple[float | 
     return best, {"vss": settings.method, "bm25": "bm25", "hybrid": settings.fusion}[settings.mode]
 
 
+def chunks_of(row: Mapping[Any, Any], settings: SearchSettings) -> list[int]:
+    """The chunks that a row was merged from (or its one), the best first: the nearest or that of the highest
+    score, and of the union of both searches the nearest, or by words where VSS found none of them."""
+    ids = row["chunk_id"]
+    if not isinstance(ids, list):
+        return [int(ids)]
+    if settings.mode == "union":
+        lower = not pd.isna(np.array(row[settings.method], dtype=np.float64)).all()
+        values = row[settings.method] if lower else row["bm25"]
+    else:
+        lower = settings.mode == "vss"
+        values = row["score"] if settings.mode == "hybrid" else row["metric_value"]
+    scale = np.array(values, dtype=np.float64) * (1 if lower else -1)
+    best = int(np.argmin(np.where(np.isnan(scale), np.inf, scale)))
+    return [int(ids[best]), *(int(one) for at, one in enumerate(ids) if at != best)]
+
+
 def _whole(value: Any) -> int | str:
     return "" if value is None or pd.isna(value) else int(value)
 
@@ -181,12 +199,16 @@ def _marked(one: ResultList, text: str) -> str:
 
 
 def _why(one: ResultList, row: Mapping[Any, Any]) -> str:
-    ids = row["chunk_id"]
+    best, *rest = chunks_of(row, one.settings)
     try:
-        found = explain(one.store, one.query, int(ids[0] if isinstance(ids, list) else ids), one.settings)
+        found = explain(one.store, one.query, best, one.settings)
     except RagnarError as error:
         return f"<p>{escape(str(error))}</p>"
-    return _numbers(found, one.settings)
+    others = ", ".join(map(str, sorted(rest)))
+    which = (
+        f"<p>The numbers are of chunk {best}, the best here; merged with it: {others}.</p>" if rest else ""
+    )
+    return which + _numbers(found, one.settings)
 
 
 def _numbers(found: Explanation, settings: SearchSettings) -> str:

@@ -10,8 +10,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ragnar_core.retrieval import SearchSettings, Selection, search
-from ragnar_core.retrieval.export import ResultList, results_csv, results_html
+from ragnar_core.chunking import markdown_chunk
+from ragnar_core.documents import MarkdownDocument
+from ragnar_core.retrieval import SearchSettings, Selection, explain, search
+from ragnar_core.retrieval.export import ResultList, chunks_of, results_csv, results_html
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)> "apple" </pre> & 🍎'
 
@@ -108,3 +110,39 @@ def test_empty_lists_and_merged_passages_are_written(fruit, make_store) -> None:
     rows = list(csv.DictReader(io.StringIO(results_csv(lists_of(fruit, "apple", merged)))))
     assert len(rows) == 2
     assert all(re.fullmatch(r"\d+( \d+)*", row["chunk_id"]) for row in rows)
+
+
+@pytest.mark.parametrize("mode", ["vss", "bm25", "hybrid", "union"])
+def test_a_merged_passage_is_explained_by_its_best_chunk_and_says_so(make_store, mode: str) -> None:
+    store = make_store({})
+    words = "Banana split and apple here. " * 3 + "Fig and apple, fig and apple, apple. Hazel and apple. " * 2
+    store.insert(markdown_chunk(MarkdownDocument(words, "d"), target_size=60, target_overlap=0.5))
+    merge = Selection(deoverlap=True)
+    settings = SearchSettings(mode=mode, top_k=4, selection=merge)
+    (one,) = lists_of(store, "apple fig", settings)
+    row = one.table.to_dict("records")[0]
+    assert len(row["chunk_id"]) > 1
+    best, *rest = chunks_of(row, settings)
+    assert sorted([best, *rest]) == sorted(row["chunk_id"])
+    assert best != row["chunk_id"][0]
+    plain = search(store, "apple fig", SearchSettings(mode="vss" if mode == "union" else mode, top_k=20))
+    ranked = [number for number in plain["chunk_id"] if number in row["chunk_id"]]
+    assert best == ranked[0]
+    text = parsed(results_html([one])).text
+    others = ", ".join(map(str, sorted(rest)))
+    assert f"The numbers are of chunk {best}, the best here; merged with it: {others}." in text
+    why = explain(store, "apple fig", best, settings)
+    assert f"BM25: {why.bm25.score:.4f}, rank {why.bm25.rank}" in text
+
+
+def test_of_a_union_without_distances_the_best_chunk_is_that_of_the_words() -> None:
+    row = {"chunk_id": [4, 5, 6], "cosine_distance": [float("nan")] * 3, "bm25": [0.5, 2.0, float("nan")]}
+    assert chunks_of(row, SearchSettings(mode="union")) == [5, 4, 6]
+    row["cosine_distance"] = [0.4, float("nan"), 0.3]
+    assert chunks_of(row, SearchSettings(mode="union")) == [6, 4, 5]
+
+
+def test_html_of_words_alone_says_why_vss_is_missing(without_model) -> None:
+    html = results_html(lists_of(without_model, "apple", SearchSettings(mode="bm25")))
+    assert html.count("VSS: not explained.") == 2
+    assert html.count("<p>BM25: ") == 2
