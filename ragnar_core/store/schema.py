@@ -167,8 +167,9 @@ _SCALARS = {
     "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "INT": pa.int32(), "BIGINT": pa.int64(),
     "UTINYINT": pa.uint8(), "USMALLINT": pa.uint16(), "UINTEGER": pa.uint32(), "UBIGINT": pa.uint64(),
     "FLOAT": pa.float32(), "REAL": pa.float32(), "DOUBLE": pa.float64(), "DATE": pa.date32(),
-    "TIMESTAMP": pa.timestamp("us"), "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", tz="UTC"),
-    "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"), "TIME": pa.time64("us"), "BLOB": pa.binary(),
+    "TIMESTAMP": pa.timestamp("us"), "DATETIME": pa.timestamp("us"),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", tz="UTC"), "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
+    "TIME": pa.time64("us"), "BLOB": pa.binary(),
 }  # fmt: skip
 _PYTHON = {
     "str": "VARCHAR", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP",
@@ -179,15 +180,22 @@ _PYTHON = {
 def extra_types(extra_cols: Mapping[str, Any] | pd.DataFrame | None) -> dict[str, str]:
     """Column name -> DuckDB type of the columns a person wants beside ragnar's own.
 
-    Types are Python's (`str`, `int`, `list[str]`, `datetime.date`), DuckDB's names ("BIGINT", "VARCHAR[]"), or those of
-    a DataFrame, whose columns that ragnar has anyway are passed over.
+    Types are Python's (`str`, `int`, `list[str]`, `datetime.date`), DuckDB's names in any case ("BIGINT", "VARCHAR[]"),
+    or those of a DataFrame, whose columns that ragnar has anyway are passed over. A text that is both, as "int", is
+    Python's type in small letters and DuckDB's in capitals. Raises StoreError for a type that is not known.
     """
     if extra_cols is None:
         return {}
     if isinstance(extra_cols, pd.DataFrame):
         table = pa.Table.from_pandas(extra_cols, preserve_index=False)
         return {field.name: _from_arrow(field) for field in table.schema if field.name not in RESERVED}
+    if not isinstance(extra_cols, Mapping):
+        raise StoreError(
+            f"extra_cols must be a dict of names and types or a data frame, not {type(extra_cols).__name__}"
+        )
     for name in extra_cols:
+        if not isinstance(name, str):
+            raise StoreError(f"the name of an extra column must be a text, not {name!r}")
         if name in RESERVED or name.startswith("ragnar_"):
             raise StoreError(
                 f"extra_cols may not hold {name!r}: every store has it, or needs the name; choose another"
@@ -202,14 +210,14 @@ def arrow_type(kind: str) -> pa.DataType | None:
     if kind.endswith("[]"):
         inner = arrow_type(kind[:-2])
         return None if inner is None else pa.list_(inner)
-    if kind.startswith("DECIMAL"):
-        digits = [int(part) for part in re.findall(r"\d+", kind)]
-        return pa.decimal128(*digits) if digits else None
+    if decimal := re.fullmatch(r"DECIMAL\((\d{1,2})(?:, ?(\d{1,2}))?\)", kind):
+        digits, places = int(decimal[1]), int(decimal[2] or 0)
+        return pa.decimal128(digits, places) if 1 <= digits <= 38 and places <= digits else None
     return _SCALARS.get(kind)
 
 
 def _from_value(name: str, kind: Any) -> str:
-    if isinstance(kind, str) and kind.lower() not in _PYTHON:
+    if isinstance(kind, str) and kind not in _PYTHON:
         known = kind.strip().upper()
         if arrow_type(known) is not None:
             return known
@@ -221,8 +229,9 @@ def _from_value(name: str, kind: Any) -> str:
         if shown in _PYTHON:
             return _PYTHON[shown]
     raise StoreError(
-        f"the type {kind!r} of the extra column {name!r} is not known; use str, int, float, bool, datetime.date, "
-        "datetime.datetime, list[str] or a DuckDB type such as 'BIGINT'"
+        f"the type {kind!r} of the extra column {name!r} is not known; use str, int, float, bool, bytes, "
+        f"datetime.date, datetime.datetime, list[str], or the name of a DuckDB type: {', '.join(_SCALARS)}, "
+        "DECIMAL(9,2), or a list of one, as VARCHAR[]"
     )
 
 

@@ -76,7 +76,8 @@ class Store(StoreReader):
                 BM25 only, or, with `embedding_size`, one whose vectors are handed in.
             embedding_size: numbers a vector; found by asking the model when not given.
             version: 2 (documents with ranges) or 1 (a flat table of chunks), as in ragnar.
-            extra_cols: further columns of chunks, name -> type, or a data frame whose columns to copy.
+            extra_cols: further columns of chunks, name -> type (Python's, or the name of DuckDB's), or a data frame whose
+                columns to copy.
             name: letters, digits, _ and -; title: for people.
             overwrite: replace a store that is there; never another kind of file.
             analyzer: what counts as a word for BM25.

@@ -204,6 +204,40 @@ def test_extra_columns_keep_type_and_value(tmp_path, embed, name):
         assert found[1] is None or pd.isna(found[1])
 
 
+@pytest.mark.parametrize(
+    ("named", "stored"),
+    [
+        ("INTEGER", "INTEGER"), ("INT", "INTEGER"), ("int", "BIGINT"), ("BIGINT", "BIGINT"), ("smallint", "SMALLINT"),
+        ("DOUBLE", "DOUBLE"), ("FLOAT", "FLOAT"), ("float", "DOUBLE"), ("DECIMAL(9,2)", "DECIMAL(9,2)"),
+        ("VARCHAR", "VARCHAR"), ("TEXT", "VARCHAR"), ("str", "VARCHAR"), (" varchar ", "VARCHAR"),
+        ("BOOLEAN", "BOOLEAN"), ("BOOL", "BOOLEAN"), ("Bool", "BOOLEAN"), ("bool", "BOOLEAN"),
+        ("DATE", "DATE"), ("Date", "DATE"), ("date", "DATE"), ("TIMESTAMP", "TIMESTAMP"), ("DATETIME", "TIMESTAMP"),
+        ("datetime", "TIMESTAMP"), ("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"), ("BLOB", "BLOB"),
+        ("VARCHAR[]", "VARCHAR[]"), ("TEXT[]", "VARCHAR[]"), ("DATE[]", "DATE[]"), ("BIGINT[][]", "BIGINT[][]"),
+    ],
+)  # fmt: skip
+def test_types_by_their_names(named, stored):
+    with Store.create(":memory:", extra_cols={"x": named}) as store:
+        assert store.extra_cols == {"x": stored}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["FOO", "", "[]", "VARCHAR(10", "DECIMAL", "DECIMAL(99,2)", "DECIMAL(2,9)", "DECIMAL(9,2) DEFAULT 1", "INTEGER, y INT",
+     None, 3, list, dict],
+)  # fmt: skip
+def test_a_type_that_is_not_known_is_answered_with_those_that_are(kind):
+    known = r"'x' is not known; use str, int, .* VARCHAR, TEXT, .* BIGINT, .* DATE, .* as VARCHAR\[\]"
+    with pytest.raises(StoreError, match=known):
+        Store.create(":memory:", extra_cols={"x": kind})
+
+
+@pytest.mark.parametrize("given", [["x"], "x", 3, {3: int}])
+def test_extra_columns_are_names_with_types(given):
+    with pytest.raises(StoreError, match=r"extra_cols must be a dict|name of an extra column must be a text"):
+        Store.create(":memory:", extra_cols=given)
+
+
 def test_extra_columns_from_a_data_frame(tmp_path, embed):
     like = pd.DataFrame(
         {
