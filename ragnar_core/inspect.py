@@ -94,6 +94,8 @@ def inspect_store(store: str | Path | Store, *, port: int | None = None, browser
             )
         location = store.location
     else:
+        if not isinstance(store, str | Path) or not str(store).strip():
+            raise StoreError(f"inspect_store takes the path of a store, or a Store, not {store!r}")
         location = str(store)
         with Store.connect(location):
             pass
@@ -158,6 +160,8 @@ def main(arguments: list[str]) -> int:
 
 def _write(path: Path, chunks: Chunks | pd.DataFrame | list[Chunks]) -> None:
     several = [chunks] if isinstance(chunks, Chunks) else chunks
+    if not isinstance(several, pd.DataFrame) and not _are_chunks(several):
+        raise StoreError("chunks_view takes the chunks of markdown_chunk, a list of those, or a data frame")
     if not len(several) or (isinstance(several, list) and not sum(len(one) for one in several)):
         raise StoreError("there are no chunks to look at")
     if isinstance(several, pd.DataFrame):
@@ -169,6 +173,10 @@ def _write(path: Path, chunks: Chunks | pd.DataFrame | list[Chunks]) -> None:
     with Store.create(path, name="chunks") as store:
         for number, one in enumerate(several, 1):
             store.insert(_named(one, f"document {number}"))
+
+
+def _are_chunks(several: object) -> bool:
+    return isinstance(several, list) and all(isinstance(one, Chunks) for one in several)
 
 
 def _named(chunks: Chunks, name: str) -> Chunks:

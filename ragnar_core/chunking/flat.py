@@ -136,6 +136,8 @@ def chunk_segments(
         ends = np.cumsum([len(segment) for segment in known])
         return _pieces(text, _picked(ends, size), trim)
 
+    if isinstance(x, str | bytes) or not isinstance(x, Sequence | pd.DataFrame):
+        raise ChunkError(f"Give a list of segments, or a table with a column text, not {type(x).__name__}.")
     if isinstance(x, pd.DataFrame) or (len(x) and not isinstance(x[0], str | None)):
         return _each(x, join, simplify)
     return join([*x])

@@ -62,8 +62,12 @@ def crawl(
     Raises:
         CrawlError: a start is no http(s) address, or nothing at all could be read.
     """
-    how = settings or CrawlSettings()
-    starts = [start] if isinstance(start, str) else list(start)
+    how = CrawlSettings() if settings is None else settings
+    if not isinstance(how, CrawlSettings):
+        raise CrawlError(f"settings must be CrawlSettings, not {type(how).__name__}.")
+    starts = [start] if isinstance(start, str) else list(start) if isinstance(start, Iterable) else [start]
+    if not starts or not all(isinstance(address, str) for address in starts):
+        raise CrawlError(f"A crawl needs an http(s) address to start from, or a list of them, not {start!r}.")
     own = fetcher or Fetcher(how.fetch, connections=how.concurrency, cancel=cancel)
     try:
         return _Crawl(starts, how, own, progress, cancel, previous, on_document).run(resume, retry_failed)
@@ -151,8 +155,6 @@ class _Crawl:
 
     def _admit(self, start: str, address: str) -> None:
         whole = self._settings.scope == "site"
-        if self._settings.scope not in ("children", "site"):
-            raise CrawlError(f"scope must be 'children' or 'site', not {self._settings.scope!r}.")
         scope = Scope.of(address, same_scheme=self._settings.same_scheme, whole_site=whole)
         site = Scope.of(address, same_scheme=self._settings.same_scheme, whole_site=True)
         if scope is None or site is None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ragnar_core.documents.fetch import FetchSettings
+from ragnar_core.documents.limits import check_number
 from ragnar_core.documents.read import ReadOptions
+from ragnar_core.errors import CrawlError
 
 DOCUMENT_EXTENSIONS = frozenset(["pdf", "docx", "pptx", "xlsx", "xls", "epub", "csv"])
 NEVER_READ = frozenset((
@@ -47,6 +49,9 @@ class CrawlSettings:
         max_queries: addresses that differ only by their query, of one page.
         fetch: time, size, redirects, user agent, private addresses.
         read: selectors and the like.
+
+    Raises:
+        CrawlError: the scope is unknown, a number is out of range, or patterns are no tuple of texts.
     """
 
     scope: str = "children"
@@ -67,6 +72,24 @@ class CrawlSettings:
     max_queries: int = 200
     fetch: FetchSettings = field(default_factory=FetchSettings)
     read: ReadOptions = field(default_factory=ReadOptions)
+
+    def __post_init__(self) -> None:
+        if self.scope not in ("children", "site"):
+            raise CrawlError(f"scope must be 'children' or 'site', not {self.scope!r}.")
+        for name in ("include", "exclude"):
+            patterns = getattr(self, name)
+            if not isinstance(patterns, tuple | list) or not all(isinstance(one, str) for one in patterns):
+                raise CrawlError(
+                    f"{name} must be a tuple of patterns such as ('*/guide/*',), not {patterns!r}."
+                )
+        for name in ("max_depth", "max_pages", "retries", "max_queries"):
+            check_number(name, getattr(self, name), 0, whole=True, error=CrawlError)
+        for name in ("concurrency", "per_host"):
+            check_number(name, getattr(self, name), 1, whole=True, error=CrawlError)
+        for name in ("max_seconds", "delay"):
+            check_number(name, getattr(self, name), 0, error=CrawlError)
+        if not isinstance(self.fetch, FetchSettings) or not isinstance(self.read, ReadOptions):
+            raise CrawlError("fetch must be FetchSettings and read must be ReadOptions.")
 
 
 @dataclass(frozen=True)

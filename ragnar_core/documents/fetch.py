@@ -16,7 +16,7 @@ import httpcore
 import httpx
 
 from ragnar_core.documents.guard import ForbiddenAddressError, GuardedBackend, GuardedTransport, addresses_of
-from ragnar_core.documents.limits import megabytes
+from ragnar_core.documents.limits import check_number, megabytes
 from ragnar_core.documents.urls import canonical, resolve
 from ragnar_core.errors import CrawlError
 
@@ -37,6 +37,9 @@ class FetchSettings:
         max_redirects: hops for one address.
         allow_private: True lets private, loopback and link-local addresses in; a tuple only those named
             (addresses, networks such as "10.0.0.0/8", or host names).
+
+    Raises:
+        CrawlError: a number is below 0 or none.
     """
 
     user_agent: str = USER_AGENT
@@ -45,6 +48,14 @@ class FetchSettings:
     max_bytes: int = 50_000_000
     max_redirects: int = 10
     allow_private: bool | tuple[str, ...] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.user_agent, str) or not self.user_agent.strip():
+            raise CrawlError(f"user_agent must be a text that names who asks, not {self.user_agent!r}.")
+        for name in ("timeout", "total_timeout"):
+            check_number(name, getattr(self, name), 0, error=CrawlError)
+        for name in ("max_bytes", "max_redirects"):
+            check_number(name, getattr(self, name), 0, whole=True, error=CrawlError)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+
+from ragnar_core.errors import DocumentError, RagnarError
 
 MEGABYTE = 1_000_000
 
@@ -19,6 +23,9 @@ class Limits:
         entries: number of entries, over all levels.
         depth: archives in archives.
         pages: pages of a PDF.
+
+    Raises:
+        DocumentError: one is no whole number of 0 or more.
     """
 
     file_bytes: int = 200 * MEGABYTE
@@ -29,10 +36,26 @@ class Limits:
     depth: int = 3
     pages: int = 10_000
 
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            check_number(one.name, getattr(self, one.name), 0, whole=True, error=DocumentError)
+
     def too_large(self, name: str, size: int) -> str:
         """The sentence for a file over `file_bytes`."""
         most = megabytes(self.file_bytes)
         return f"{name} has {megabytes(size)}; files of more than {most} are not read (limits.file_bytes)."
+
+
+def check_number(
+    name: str, value: object, least: int, *, whole: bool = False, error: type[RagnarError]
+) -> None:
+    """Raises `error` for a setting that is no number of `least` or more."""
+    kind = Integral if whole else Real
+    number = isinstance(value, kind) and not isinstance(value, bool) and not math.isnan(value)
+    if not number or value < least:  # type: ignore[operator]
+        raise error(
+            f"{name} must be a {'whole number' if whole else 'number'} of {least} or more, not {value!r}."
+        )
 
 
 def megabytes(size: int) -> str:

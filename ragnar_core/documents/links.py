@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 
 from ragnar_core.documents.encoding import decode
 from ragnar_core.documents.fetch import Fetcher, FetchError, FetchSettings
+from ragnar_core.documents.limits import check_number
 from ragnar_core.documents.sitemap import is_sitemap, parse_sitemap
 from ragnar_core.documents.urls import Scope, canonical
 from ragnar_core.errors import CrawlError, RagnarError
@@ -90,6 +91,13 @@ def find_links(
     Raises:
         CrawlError: `x` itself cannot be read.
     """
+    if not isinstance(x, str | Path) or not str(x).strip():
+        raise CrawlError(
+            f"A URL, the path of an HTML file or HTML text is needed to find links in, not {x!r}."
+        )
+    check_number("depth", depth, 0, whole=True, error=CrawlError)
+    check_number("max_pages", max_pages, 0, whole=True, error=CrawlError)
+    check_number("concurrency", concurrency, 1, whole=True, error=CrawlError)
     own = fetcher or Fetcher(settings, connections=concurrency, cancel=cancel)
     try:
         start = _start(x, base_url, own)

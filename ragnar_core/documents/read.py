@@ -35,6 +35,9 @@ class ReadOptions:
         progress: called with (pages done, pages in all).
         cancel: set from another thread, stops the reading with a DocumentError.
         converter_options: handed on to markitdown (`llm_client`, `llm_model`, `style_map`, `exiftool_path`).
+
+    Raises:
+        DocumentError: selectors are no texts, or limits no `Limits`.
     """
 
     html_extract_selectors: tuple[str, ...] = ("main",)
@@ -51,6 +54,12 @@ class ReadOptions:
     progress: Callable[[int, int], None] | None = None
     cancel: threading.Event | None = None
     converter_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("html_extract_selectors", "html_zap_selectors"):
+            object.__setattr__(self, name, _selectors(getattr(self, name)))
+        if not isinstance(self.limits, Limits):
+            raise DocumentError(f"limits must be Limits, not {type(self.limits).__name__}.")
 
 
 def read_as_markdown(
@@ -78,8 +87,7 @@ def read_as_markdown(
         DocumentError: the file is missing, empty, damaged, protected, over a limit or of no readable kind.
         CrawlError: the URL cannot be fetched, or leads to an address that is not allowed.
     """
-    if not isinstance(x, str | Path) or not str(x).strip():
-        raise DocumentError(f"A path or URL is needed to read from, not {x!r}.")
+    check_path(x, "A path or URL is needed to read from")
     how = read_options(html_extract_selectors, html_zap_selectors, **options)
     location = str(x)
     if location.startswith(("http://", "https://")):
@@ -103,10 +111,15 @@ def read_bytes(
 ) -> MarkdownDocument:
     """Read bytes that came from an upload or a response; `name` is the file's name (its extension is a hint).
 
-    `content_type` and `charset` are what an HTTP response stated. Otherwise as `read_as_markdown`.
+    `content_type` and `charset` are what an HTTP response stated. Otherwise as `read_as_markdown`. Raises
+    DocumentError, also for what is not bytes.
     """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise DocumentError(f"read_bytes needs the bytes of a file, not {type(data).__name__}.")
+    if not isinstance(name, str):
+        raise DocumentError(f"read_bytes needs the name of the file as a text, not {name!r}.")
     how = read_options(html_extract_selectors, html_zap_selectors, **options)
-    return read_fetched(data, name, origin or name, how, content_type=content_type, charset=charset)
+    return read_fetched(bytes(data), name, origin or name, how, content_type=content_type, charset=charset)
 
 
 def read_options(
@@ -118,8 +131,8 @@ def read_options(
     own = {name: options.pop(name) for name in list(options) if name in ReadOptions.__dataclass_fields__}
     further = {**own.pop("converter_options", {}), **options}
     return ReadOptions(
-        html_extract_selectors=_selectors(html_extract_selectors),
-        html_zap_selectors=_selectors(html_zap_selectors),
+        html_extract_selectors=html_extract_selectors,  # type: ignore[arg-type]
+        html_zap_selectors=html_zap_selectors,  # type: ignore[arg-type]
         converter_options=further,
         **own,
     )
@@ -219,7 +232,16 @@ def _plain(text: str) -> str:
 def _selectors(value: str | Iterable[str] | None) -> tuple[str, ...]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, str) else tuple(value)
+    listed = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
+    if not all(isinstance(one, str) for one in listed):
+        raise DocumentError(f"Selectors must be CSS as texts, such as ('main',), not {value!r}.")
+    return listed
+
+
+def check_path(x: object, needed: str = "The path of a file is needed") -> None:
+    """Raises DocumentError for what is no path, or a blank one."""
+    if not isinstance(x, str | Path) or not str(x).strip():
+        raise DocumentError(f"{needed}, not {x!r}.")
 
 
 def _path(x: str | Path) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ragnar_core.documents.encoding import decode
 from ragnar_core.documents.limits import Limits
-from ragnar_core.documents.read import ReadOptions, Source, file_bytes
+from ragnar_core.documents.read import ReadOptions, Source, check_path, file_bytes
 from ragnar_core.documents.tables import read_csv, sniff_delimiter
 from ragnar_core.errors import DocumentError
 
@@ -47,6 +47,7 @@ def load_documents_csv(
     Raises:
         DocumentError: no such file, or no such column (the message names the columns there are).
     """
+    check_path(path)
     text = _text(path, encoding)
     records = read_csv(text, delimiter)
     if delimiter == "," and records and text_column not in _stripped(records[0]):
@@ -78,6 +79,7 @@ def load_documents_txt(path: str | Path, encoding: str | None = "utf-8") -> Rows
     Raises:
         DocumentError: no such file, or nothing matches the pattern.
     """
+    check_path(path)
     pattern = os.path.expanduser(str(path))
     if glob.has_magic(pattern) and not os.path.exists(pattern):
         paths = sorted(p for p in glob.glob(pattern, recursive=True) if os.path.isfile(p))
@@ -103,6 +105,7 @@ def load_documents_pdf(path: str | Path, password: str | None = None) -> Rows:
     """
     from ragnar_core.documents.pdf import pdf_pages
 
+    check_path(path)
     file = Path(path).expanduser()
     source = Source(file_bytes(file, Limits()), file.name, str(path), ReadOptions(password=password), "pdf")
     rows, problems = [], []
@@ -134,6 +137,7 @@ def load_documents_excel(
     """
     from ragnar_core.documents.sheets import grid
 
+    check_path(path)
     file = Path(path).expanduser()
     rows = grid(file_bytes(file, Limits()), str(path), sheet)
     if not rows:

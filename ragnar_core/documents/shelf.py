@@ -36,6 +36,8 @@ class Shelf:
     """
 
     def __init__(self, folder: str | Path) -> None:
+        if not isinstance(folder, str | Path) or not str(folder).strip():
+            raise DocumentError(f"A shelf needs a folder to keep its documents in, not {folder!r}.")
         self.folder = Path(folder)
         self.problems: list[str] = []
         self._lock = threading.Lock()

@@ -69,6 +69,10 @@ def embedder_from_config(config: Mapping[str, Any]) -> Embedder:
     Raises EmbedError when the provider is unknown, a setting does not fit, the model is not installed, or the
     configuration is of a Python function, which no file can hold.
     """
+    if not isinstance(config, Mapping):
+        raise EmbedError(
+            f"A configuration is a dict as Embedder.config gives it, with a provider, not {type(config).__name__}."
+        )
     provider = str(config.get("provider"))
     if provider == "function":
         raise EmbedError(

@@ -56,7 +56,7 @@ def embed_files(
     first use. `model` is the same as `path`, as configurations name it.
     """
     named = path or model
-    if not named:
+    if not isinstance(named, str | Path) or not str(named).strip():
         raise EmbedError("Pass the path of an ONNX file, or of a folder with an embedding model.")
     place = Path(named).expanduser().resolve()
     if not place.exists():

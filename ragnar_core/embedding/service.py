@@ -106,8 +106,8 @@ class ServiceEmbedder(Embedder):
         options: ServiceOptions | None = None,
     ) -> None:
         options = options or {}
-        if not model or not model.strip():
-            raise EmbedError(f"{self.title} needs the name of a model.")
+        if not isinstance(model, str) or not model.strip():
+            raise EmbedError(f"{self.title} needs the name of a model, not {model!r}.")
         self.model = model
         self.base_url = base_url(address, self.title)
         self.label = f"{model} ({self.title} at {host(self.base_url)})"

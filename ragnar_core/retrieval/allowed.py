@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragnar_core.retrieval.filters import BoundFilter, Column, Filter
+from ragnar_core.retrieval.query import check_store
 from ragnar_core.retrieval.scoring import Rows
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def count_matching(store: Store, filter: str | Mapping[str, Any] | Filter | None
     Raises:
         FilterError: the filter does not parse, names an unknown column, or compares it with an unfit value.
     """
+    check_store(store)
     parsed = Filter.parse(filter)
     if parsed.is_empty:
         return store.counts().chunks
@@ -110,6 +112,7 @@ class ColumnChoice:
 
 def filter_choices(store: Store) -> list[ColumnChoice]:
     """The extra columns and ``origin``, with their values; read from the store at each call."""
+    check_store(store)
     columns = [column for column in filter_columns(store) if column.kind != "other"]
     offered = [column for column in columns if column.name in (*store.extra_cols, "origin")]
     return [_choice(store, column) for column in offered]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragnar_core.retrieval.allowed import allowed_rows
 from ragnar_core.retrieval.filters import Filter
-from ragnar_core.retrieval.query import check_bm25, check_text, check_top_k, query_terms
+from ragnar_core.retrieval.query import check_bm25, check_store, check_text, check_top_k, query_terms
 from ragnar_core.retrieval.scoring import bm25_scores, rank_scores
 from ragnar_core.retrieval.selection import Candidates, Selection, select
 from ragnar_core.retrieval.thresholds import check_threshold, passing
@@ -59,6 +59,7 @@ def retrieve_bm25(
     top_k = check_top_k(top_k)
     check_bm25(k, b)
     check_threshold("min_bm25", min_bm25)
+    check_store(store)
     postings = store.postings()
     allowed = allowed_rows(store, filter, postings.chunk_ids)
     terms = query_terms(store, check_text(query))

@@ -17,7 +17,12 @@ DENSE = re.compile("[぀-ヿ㐀-鿿豈-﫿가-힯\U00020000-\U0003ffff]")
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text has: one for each Chinese, Japanese or Korean character, one for each four others."""
+    """About how many tokens a text has: one for each Chinese, Japanese or Korean character, one for each four others.
+
+    Raises RetrievalError for what is no text.
+    """
+    if not isinstance(text, str):
+        raise RetrievalError(f"tokens are estimated for a text, not for {type(text).__name__}")
     dense = len(DENSE.findall(text))
     return dense + math.ceil((len(text) - dense) / 4)
 
@@ -39,10 +44,12 @@ def fit_tokens(
         those of the whole passage.
 
     Raises:
-        RetrievalError: ``max_tokens`` is no whole number of 1 or more.
+        RetrievalError: the results are no table with texts, or ``max_tokens`` is no whole number of 1 or more.
     """
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
         raise RetrievalError(f"max_tokens must be a whole number of 1 or more, not {max_tokens!r}")
+    if not isinstance(results, pd.DataFrame) or "text" not in results.columns:
+        raise RetrievalError("results to fit need the column text; pass the result of a search")
     texts: list[str] = []
     tokens: list[int] = []
     cut = False

@@ -105,7 +105,7 @@ class _Passage:
 
 
 def _passages(table: pd.DataFrame) -> list[_Passage]:
-    if "chunk_id" not in table.columns:
+    if not isinstance(table, pd.DataFrame) or "chunk_id" not in table.columns:
         raise RetrievalError("a table to compare needs the column chunk_id; pass the result of a search")
     passages = []
     for rank, row in enumerate(table.to_dict("records"), 1):

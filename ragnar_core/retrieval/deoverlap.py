@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragnar_core.errors import RetrievalError
+from ragnar_core.retrieval.query import check_store
 
 if TYPE_CHECKING:
     from ragnar_core.store import Store
@@ -35,6 +36,8 @@ def chunks_deoverlap(store: Store, chunks: pd.DataFrame, *, touching: bool = Fal
         RetrievalError: the store is of version 1 (its chunks have no ranges), or a needed column is missing.
     """
     check_mergeable(store)
+    if not isinstance(chunks, pd.DataFrame):
+        raise RetrievalError(f"chunks must be the table of a search, not {type(chunks).__name__}")
     missing = [name for name in ("doc_id", "chunk_id", "start", "end") if name not in chunks.columns]
     if missing:
         raise RetrievalError(
@@ -47,6 +50,7 @@ def chunks_deoverlap(store: Store, chunks: pd.DataFrame, *, touching: bool = Fal
 
 
 def check_mergeable(store: Store) -> None:
+    check_store(store)
     if store.version < 2:
         raise RetrievalError(
             "chunks of a version 1 store have no positions and cannot be merged; use deoverlap=False"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ragnar_core.chunking.breaks import sentence_starts
 from ragnar_core.errors import EmbedError, RetrievalError
 from ragnar_core.retrieval.hybrid import Fused, fuse_prepared
 from ragnar_core.retrieval.prepared import Prepared, prepare
-from ragnar_core.retrieval.query import is_blank, query_terms, query_vector
+from ragnar_core.retrieval.query import check_store, check_text, is_blank, query_terms, query_vector
 from ragnar_core.retrieval.scoring import (
     Rows,
     inverse_document_frequency,
@@ -20,7 +21,7 @@ from ragnar_core.retrieval.scoring import (
     rounded,
     saturation,
 )
-from ragnar_core.retrieval.search import SearchSettings
+from ragnar_core.retrieval.search import SearchSettings, check_settings
 
 if TYPE_CHECKING:
     from ragnar_core.store import PostingsTable, Store
@@ -145,7 +146,7 @@ def explain(
     Raises:
         RetrievalError: the store has no chunk of that number; else as the searches do.
     """
-    settings = settings or SearchSettings()
+    settings = SearchSettings() if settings is None else settings
     ready = prepare_for(store, query, settings, vector)
     return explain_row(store, ready, query, row_of(ready, chunk_id), settings)
 
@@ -179,6 +180,9 @@ def prepare_for(
             **more,
         )
 
+    check_store(store)
+    check_text(query)
+    check_settings(settings)
     if not (no_vector or store.dim or is_blank(query)) and vector is None:
         no_vector = f"{store.location} has no vectors: it was made for BM25 only"
     if not no_vector:
@@ -190,6 +194,8 @@ def prepare_for(
 
 
 def row_of(ready: Prepared, chunk_id: int) -> int:
+    if isinstance(chunk_id, bool) or not isinstance(chunk_id, Integral):
+        raise RetrievalError(f"chunk_id must be the number of a chunk, not {chunk_id!r}")
     ids = ready.vectors.chunk_ids
     row = int(np.searchsorted(ids, chunk_id))
     if row >= len(ids) or ids[row] != chunk_id:
@@ -341,6 +347,8 @@ def nearest_sentences(
     Raises:
         EmbedError: the store's embedder is unknown or fails.
     """
+    check_store(store)
+    check_text(text, "the text to look for sentences in")
     starts = [int(start) for start in sentence_starts(text)]
     ends = [*starts[1:], len(text)]
     pieces = [

@@ -101,6 +101,10 @@ class Filter:
 
     tree: Node
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.tree, Node):
+            raise FilterError(f"Filter.parse makes a filter of a dict or a text; this is {self.tree!r}")
+
     @classmethod
     def parse(cls, filter: str | Mapping[str, Any] | Filter | None) -> Filter:
         """Raises FilterError where the filter does not parse or an operator is unknown."""

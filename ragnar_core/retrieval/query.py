@@ -70,10 +70,15 @@ def is_blank(query: object) -> bool:
     return isinstance(query, str) and not any(char.isprintable() and not char.isspace() for char in query)
 
 
-def check_text(query: object) -> str:
+def check_text(query: object, name: str = "the query") -> str:
     if not isinstance(query, str):
-        raise RetrievalError(f"the query must be a text, not {type(query).__name__}")
+        raise RetrievalError(f"{name} must be a text, not {type(query).__name__}")
     return query
+
+
+def check_store(store: object) -> None:
+    if not hasattr(store, "version"):
+        raise RetrievalError(f"a store is needed (Store.connect opens one), not {type(store).__name__}")
 
 
 def query_vector(store: Store, query: object, method: str = "cosine_distance") -> NDArray[np.float32]:
@@ -149,6 +154,7 @@ def query_terms(store: Store, query: str) -> list[str]:
 
 def both_tables(store: Store) -> tuple[VectorTable, PostingsTable]:
     """Vectors and postings of the same revision, also while another thread writes."""
+    check_store(store)
     for _ in range(5):
         vectors, postings = store.vectors(), store.postings()
         if np.array_equal(vectors.chunk_ids, postings.chunk_ids):

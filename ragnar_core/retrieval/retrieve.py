@@ -12,7 +12,14 @@ from ragnar_core.errors import RetrievalError
 from ragnar_core.retrieval.deoverlap import chunks_deoverlap
 from ragnar_core.retrieval.filters import Filter
 from ragnar_core.retrieval.prepared import Prepared, prepare
-from ragnar_core.retrieval.query import check_bm25, check_method, check_text, check_top_k, hits_table
+from ragnar_core.retrieval.query import (
+    check_bm25,
+    check_method,
+    check_store,
+    check_text,
+    check_top_k,
+    hits_table,
+)
 from ragnar_core.retrieval.thresholds import check_threshold
 
 if TYPE_CHECKING:
@@ -70,6 +77,7 @@ def retrieve(
     queries = [check_text(one) for one in ([query] if isinstance(query, str) else query)]
     if not queries:
         raise RetrievalError("the list of queries is empty; give at least one")
+    check_store(store)
     deoverlap = deoverlap and store.version >= 2
     ready = [
         prepare(

@@ -21,7 +21,14 @@ from ragnar_core.retrieval.hybrid import (
     retrieve_hybrid,
 )
 from ragnar_core.retrieval.prepared import prepare
-from ragnar_core.retrieval.query import check_bm25, check_method, check_text, check_top_k, embed_ahead
+from ragnar_core.retrieval.query import (
+    check_bm25,
+    check_method,
+    check_store,
+    check_text,
+    check_top_k,
+    embed_ahead,
+)
 from ragnar_core.retrieval.retrieve import retrieve
 from ragnar_core.retrieval.selection import Selection
 from ragnar_core.retrieval.thresholds import check_threshold
@@ -100,7 +107,7 @@ class SearchSettings:
     selection: Selection = field(default_factory=Selection)
 
     def __post_init__(self) -> None:
-        if self.mode not in FUNCTIONS:
+        if not isinstance(self.mode, str) or self.mode not in FUNCTIONS:
             raise RetrievalError(f"mode {self.mode!r} is unknown; use one of {', '.join(FUNCTIONS)}")
         check_top_k(self.top_k)
         check_method(self.method)
@@ -143,6 +150,8 @@ class SearchSettings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> SearchSettings:
         """Raises RetrievalError for a setting that is not known."""
+        if not isinstance(values, Mapping):
+            raise RetrievalError(f"settings are read from a dict, not from {type(values).__name__}")
         known = {one.name for one in fields(cls)}
         unknown = [name for name in values if name not in known]
         if unknown:
@@ -163,9 +172,15 @@ class SearchSettings:
         return f"{FUNCTIONS[self.mode]}({', '.join(['store', repr(query), *named])})"
 
 
+def check_settings(settings: object) -> None:
+    if not isinstance(settings, SearchSettings):
+        raise RetrievalError(f"settings must be SearchSettings, not {type(settings).__name__}")
+
+
 def search(store: Store, query: str, settings: SearchSettings) -> pd.DataFrame:
     """The result of the mode's function (``retrieve_vss``, ``retrieve_bm25``, ``retrieve_hybrid``,
     ``retrieve``)."""
+    check_settings(settings)
     function: Any = {
         "vss": retrieve_vss,
         "bm25": retrieve_bm25,
@@ -187,12 +202,13 @@ def search_ids(
     Raises:
         RetrievalError: a ``selection`` or the mode "union" merges chunks, so that a row is not one chunk.
     """
+    check_settings(settings)
     if settings.mode == "union" or not settings.selection.is_plain:
         raise RetrievalError("search_ids works for vss, bm25 and hybrid without a selection; use search")
     words_only = settings.mode == "bm25"
     ready = prepare(
         store,
-        query,
+        check_text(query),
         filter=settings.filter,
         method=settings.method,
         k=settings.k,
@@ -224,6 +240,8 @@ def search_batch(store: Store, queries: Iterable[str], settings: SearchSettings)
     """
     if isinstance(queries, str) or not isinstance(queries, Iterable):
         raise RetrievalError(f"queries must be a list of texts, not {type(queries).__name__}")
+    check_store(store)
+    check_settings(settings)
     asked = [check_text(query) for query in queries]
     found = []
     for at in range(0, len(asked), EMBEDDED_TOGETHER):

@@ -44,6 +44,9 @@ class Selection:
     mmr: float | None = None
 
     def __post_init__(self) -> None:
+        for name in ("deoverlap", "touching", "drop_duplicates"):
+            if not isinstance(getattr(self, name), bool):
+                raise RetrievalError(f"{name} must be True or False, not {getattr(self, name)!r}")
         limit = self.per_document
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise RetrievalError(f"per_document must be a whole number of 1 or more, or None, not {limit!r}")

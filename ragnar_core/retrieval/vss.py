@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ragnar_core.retrieval.allowed import allowed_rows
 from ragnar_core.retrieval.filters import Filter
-from ragnar_core.retrieval.query import check_method, check_top_k, is_blank, query_vector
+from ragnar_core.retrieval.query import check_method, check_store, check_top_k, is_blank, query_vector
 from ragnar_core.retrieval.scoring import Ranking, Rows, rank_vectors, vector_distances
 from ragnar_core.retrieval.selection import Candidates, Selection, select
 from ragnar_core.retrieval.thresholds import check_threshold, similar_rows
@@ -52,6 +52,7 @@ def retrieve_vss(
     """
     top_k, method = check_top_k(top_k), check_method(method)
     check_threshold("min_similarity", min_similarity)
+    check_store(store)
     table = store.vectors()
     allowed = allowed_rows(store, filter, table.chunk_ids)
     if is_blank(query):

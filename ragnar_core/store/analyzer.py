@@ -93,7 +93,9 @@ class Analyzer:
     """Turns text into terms. Safe to share between threads."""
 
     def __init__(self, options: AnalyzerOptions | None = None) -> None:
-        self.options = options or AnalyzerOptions()
+        self.options = AnalyzerOptions() if options is None else options
+        if not isinstance(self.options, AnalyzerOptions):
+            raise StoreError(f"an Analyzer takes AnalyzerOptions, not {type(options).__name__}")
         # A table of stems belongs to one thread at a time.
         self._lock = threading.RLock()
         self._stemmers: dict[str, Any] = {}
