@@ -11,6 +11,7 @@ from ragnar_core import Store
 
 through_navigation()
 header("Compare", "One question, two ways of searching. Lines join the same passage in both lists.")
+compare_settings.mend_address()
 store = workspace.current_store()
 compare_panels.warm(str(store.location), store)
 METHODS, SIDES_VIEW = "Methods", "A / B"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import streamlit as st
@@ -28,6 +29,8 @@ def inspector() -> None:
     query, method, filter_text, doc_id = _controls(store)
     search = (str(store.location), query, method, filter_text, doc_id)
     before = state.get("inspect_search", search)
+    if before != search:
+        state["inspect_missing"] = []
     if before[0] != search[0]:
         state["inspect_selected"] = None
     _follow_url(changed=before != search)
@@ -38,6 +41,8 @@ def inspector() -> None:
     except RagnarError as error:
         problem = str(error)
     chosen = _chosen(found)
+    if missing := state.get("inspect_missing"):
+        st.warning(plain(" ".join(missing)), icon=":material/search_off:")
     with st.container(key="split"):
         split_handle(key="handle")
         left, right = st.columns([0.38, 0.62], gap="medium")
@@ -57,7 +62,12 @@ def inspector() -> None:
 
 def _controls(store: Store) -> tuple[str, str, str, Any]:
     known = documents(store, str(store.location), store.revision)
-    listed = known.head(MOST_LISTED)
+    asked = st.session_state.get("doc") or st.query_params.get("doc")
+    listed = known[(known.index < MOST_LISTED) | (known["label"] == asked)]
+    if asked and asked not in (ALL, *listed["label"]):
+        st.session_state["inspect_missing"] = [
+            f"There is no document “{asked}” in this store: all are shown."
+        ]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         query = st.text_input("Search", key="find", type="search", live="250ms", bind="query-params",
                               placeholder="Search the store … (press /)", label_visibility="collapsed")  # fmt: skip
@@ -82,21 +92,34 @@ def _follow_url(*, changed: bool) -> None:
         state["inspect_pinned"] = False
     wanted = state.pop("inspect_chunk", None)
     asked = st.query_params.get("chunk", "")
-    if wanted is None and asked.isdigit() and asked != state.get("inspect_written"):
-        wanted = int(asked)
+    if wanted is None and asked and asked != state.get("inspect_written"):
+        state["inspect_written"] = asked
+        if re.fullmatch("[0-9]{1,18}", asked):
+            wanted = int(asked)
+        else:
+            _miss(f"“{asked}” is not the number of a chunk: the first one is shown.")
     if wanted is not None:
-        _go(wanted)
+        state["inspect_selected"], state["inspect_pinned"] = wanted, True
+
+
+def _miss(sentence: str) -> None:
+    """Say what an address named and the store does not have, until the person goes elsewhere."""
+    said = st.session_state.setdefault("inspect_missing", [])
+    if sentence not in said:
+        said.append(sentence)
 
 
 def _go(chunk_id: int) -> None:
     st.session_state["inspect_selected"] = chunk_id
     st.session_state["inspect_pinned"] = True
+    st.session_state["inspect_missing"] = []
     _write(chunk_id)
 
 
 def _choose(chunk_id: int) -> None:
     st.session_state["inspect_selected"] = chunk_id
     st.session_state["inspect_pinned"] = False
+    st.session_state["inspect_missing"] = []
     _write(chunk_id)
 
 
@@ -122,6 +145,8 @@ def _chosen(found: Listing | None) -> int | None:
     if not listed:
         pinned = chosen is not None and state.get("inspect_pinned")
         if not (pinned and len(store.fetch([chosen]))):
+            if pinned:
+                _miss(f"There is no chunk {chosen} in this store: the first one is shown.")
             chosen = int(found.ids[0]) if found is not None and len(found.ids) else None
             state["inspect_pinned"] = False
     state["inspect_selected"] = chosen

@@ -12,6 +12,7 @@ import pytest
 import ragnar_core
 from ragnar_core import (
     Boundaries,
+    ChunkSettings,
     CrawlError,
     CrawlSettings,
     DocumentError,
@@ -24,6 +25,7 @@ from ragnar_core import (
     ReadOptions,
     RetrievalError,
     SearchSettings,
+    Selection,
     Store,
     explain,
     find_links,
@@ -192,6 +194,28 @@ def test_limits_are_in_range(name: str) -> None:
 def test_numbers_of_a_search_for_links_are_in_range(name: str) -> None:
     with pytest.raises(CrawlError, match=rf"{name} must be a whole number of [01] or more, not -1"):
         find_links("<a href='b.html'>b</a>", **{name: -1})
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("made", "name"),
+    [
+        *[(SearchSettings, name) for name in ("k", "b", "rrf_k", "min_similarity", "min_bm25")],
+        *[(ChunkSettings, name) for name in ("target_size", "target_overlap", "max_snap_dist")],
+        *[(CrawlSettings, name) for name in ("max_seconds", "delay", "max_pages")],
+        (FetchSettings, "timeout"),
+        (Limits, "file_bytes"),
+        (Selection, "mmr"),
+    ],
+)
+def test_a_number_too_large_for_any_machine_is_refused(made: Callable[..., Any], name: str) -> None:
+    for number in (HUGE, -HUGE):
+        with pytest.raises(RagnarError, match=name):
+            made(**{name: number})
+    with pytest.raises(RetrievalError, match="weights must be two numbers"):
+        SearchSettings(weights=(HUGE, 1))
 
 
 def test_options_of_reading() -> None:

@@ -141,6 +141,7 @@ def build(job: Job, plan: Plan, embedder: Embedder | None, stores: OpenStores) -
 
     `embedder` is the model of a new store, or None to use that of the store that is there.
     """
+    job.unit = "documents"
     job.report(0, len(plan.documents), "opening the store")
     if plan.create:
         path = store_path(plan.name)

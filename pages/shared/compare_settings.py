@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from typing import Any
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from ragnar_core.retrieval import SearchSettings, Selection
 from ragnar_core.retrieval.hybrid import DEFAULT_WEIGHTS
@@ -21,6 +24,7 @@ FUSION_HELP = (
     "cosines as they are, so that a clear lead in meaning counts more than a narrow one; with the default model the "
     "best of the three on four test sets."
 )
+CHOICES = {"distance": DISTANCES, "fusion": FUSIONS}
 DEFAULTS: dict[str, Any] = {
     "top_k": 8,
     "distance": "cosine_distance",
@@ -67,8 +71,44 @@ def changed(side: str = "") -> list[str]:
 def differs(name: str, side: str = "") -> bool:
     """Whether a setting is not at its default; before a widget is drawn for the first time, the address knows."""
     if side + name not in st.session_state:
-        return side + name in st.query_params
+        given = read(name, st.query_params.get(side + name))
+        return given is not None and bool(given != DEFAULTS[name])
     return bool(value(name, side) != DEFAULTS[name])
+
+
+def mend_address() -> None:
+    """Take out of the address what is no value of its setting, and start anew: Streamlit takes 2.5 for 2 and fails on an
+    infinite whole number."""
+    mended = False
+    for key, name in ((side + name, name) for side in SIDES for name in DEFAULTS):
+        new = key in st.query_params and key not in st.session_state
+        if new and read(name, st.query_params[key]) is None:
+            # What a widget is bound to may not be deleted, and is not read from the address again.
+            with suppress(StreamlitAPIException):
+                del st.query_params[key]
+                mended = True
+    if mended:
+        st.rerun()
+
+
+def read(name: str, written: str | None) -> Any:
+    """A setting as the address writes it; None for what is no value of it."""
+    if written is None:
+        return None
+    if name in LIMITS:
+        try:
+            number = float(written)
+        except ValueError:
+            return None
+        if not math.isfinite(number):
+            return None
+        given = int(number) if isinstance(LIMITS[name][2], int) and number.is_integer() else number
+        return given if fits(name, given) else None
+    if isinstance(DEFAULTS[name], bool):
+        return {"true": True, "false": False}.get(written.lower())
+    if choices := CHOICES.get(name):
+        return next((key for key, label in choices.items() if label == written), None)
+    return written
 
 
 def settings_for(mode: str, side: str = "") -> SearchSettings:
@@ -144,7 +184,7 @@ def fits(name: str, given: Any) -> bool:
         whole = isinstance(step, int)
         number = isinstance(given, int if whole else int | float) and not isinstance(given, bool)
         return given is default or (number and low <= given <= high)
-    choices = {"distance": DISTANCES, "fusion": FUSIONS}.get(name)
+    choices = CHOICES.get(name)
     return given in choices if choices else type(given) is type(default)
 
 

@@ -23,7 +23,8 @@ State = Literal["waiting", "running", "done", "cancelled", "failed"]
 
 @dataclass
 class Job:
-    """One piece of work. `done` of `total` steps; `message` says what is happening; `result` is what it gave.
+    """One piece of work. `done` of `total` steps, which `unit` names; `message` says what is happening; `result` is
+    what it gave.
 
     `problems` are (what, why) of the parts that failed; `retry` is what a second try would need.
     """
@@ -34,6 +35,7 @@ class Job:
     key: str
     total: int = 0
     done: int = 0
+    unit: str = ""
     message: str = ""
     state: State = "waiting"
     result: Any = None
@@ -122,7 +124,7 @@ def job_progress(job: Job, *, key: str) -> None:
     """Draw one job: bar and cancel button while at work, outcome afterwards."""
     if job.active:
         bar, stop = st.columns([5, 1], vertical_alignment="center")
-        counted = f" · {job.done:,} of {job.total:,}" if job.total else ""
+        counted = f" · {_count(job)}" if job.total else ""
         message = f" · {job.message}" if job.message else ""
         bar.progress(job.fraction, text=plain(f"{job.title}{counted}{message}"))
         if stop.button("Cancel", key=f"{key}_cancel", disabled=job.cancel.is_set(), width="stretch"):
@@ -130,9 +132,11 @@ def job_progress(job: Job, *, key: str) -> None:
     elif job.state == "failed":
         st.error(plain(f"{job.title} failed: {job.error}"), icon=":material/error:")
     elif job.state == "cancelled":
-        st.warning(
-            plain(f"{job.title}: cancelled after {job.done:,} of {job.total:,}."), icon=":material/cancel:"
-        )
+        st.warning(plain(f"{job.title}: cancelled after {_count(job)}."), icon=":material/cancel:")
+
+
+def _count(job: Job) -> str:
+    return f"{job.done:,} of {job.total:,} {job.unit}".rstrip()
 
 
 @st.fragment(run_every=0.5)

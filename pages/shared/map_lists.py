@@ -32,7 +32,7 @@ def draw(
     picked: list[int],
 ) -> None:
     """Draw the chosen list. A row of it puts its chunk in front on the map."""
-    if "list" not in st.session_state and "list" not in st.query_params:
+    if "list" not in st.session_state and st.query_params.get("list") not in LISTS:
         st.session_state["list"] = LISTS[0]
     kind = st.segmented_control(
         "List", LISTS, required=True, key="list", bind="query-params", label_visibility="collapsed"

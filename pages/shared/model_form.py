@@ -125,5 +125,5 @@ def _list(choice: Choice, provider: Provider) -> None:
     models = make().list_models()
     fit = [model.name for model in models if model.embeds is not False]
     st.markdown(
-        "Models that may embed: " + (", ".join(f"`{plain(name)}`" for name in fit[:60]) or "none was named")
+        "Models that may embed: " + (", ".join(f"**{plain(name)}**" for name in fit[:60]) or "none was named")
     )

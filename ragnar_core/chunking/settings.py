@@ -124,7 +124,10 @@ def _overlap(overlap: Any, size: int | float | None) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(float(value))
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(float(value))
+    except OverflowError:
+        return False
 
 
 def _distance(distance: Any) -> float | None:

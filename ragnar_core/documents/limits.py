@@ -51,8 +51,11 @@ def check_number(
 ) -> None:
     """Raises `error` for a setting that is no number of `least` or more."""
     kind = Integral if whole else Real
-    number = isinstance(value, kind) and not isinstance(value, bool) and not math.isnan(value)
-    if not number or value < least:  # type: ignore[operator]
+    try:
+        number = float(value) if isinstance(value, kind) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.nan
+    if not number >= least:
         raise error(
             f"{name} must be a {'whole number' if whole else 'number'} of {least} or more, not {value!r}."
         )

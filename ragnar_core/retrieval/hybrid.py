@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from ragnar_core.errors import RetrievalError
 from ragnar_core.retrieval.filters import Filter
 from ragnar_core.retrieval.prepared import NOTHING, Prepared, prepare
-from ragnar_core.retrieval.query import check_bm25, check_method, check_text, check_top_k, check_weights
+from ragnar_core.retrieval.query import (
+    check_bm25,
+    check_method,
+    check_text,
+    check_top_k,
+    check_weights,
+    is_number,
+)
 from ragnar_core.retrieval.scoring import Floats, Ranking, Rows
 from ragnar_core.retrieval.selection import Candidates, Selection, select
 from ragnar_core.retrieval.thresholds import check_threshold
@@ -120,7 +127,7 @@ def retrieve_hybrid(
 def check_fusion(fusion: str, rrf_k: float) -> None:
     if fusion not in FUSIONS:
         raise RetrievalError(f"fusion {fusion!r} is unknown; use one of {', '.join(FUSIONS)}")
-    if isinstance(rrf_k, bool) or not isinstance(rrf_k, (int, float)) or not np.isfinite(rrf_k) or rrf_k < 0:
+    if not is_number(rrf_k) or rrf_k < 0:
         raise RetrievalError(f"rrf_k must be a number of 0 or more, not {rrf_k!r}")
 
 

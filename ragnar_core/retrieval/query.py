@@ -44,9 +44,9 @@ def check_method(method: str) -> str:
 
 
 def check_bm25(k: float, b: float) -> None:
-    if not (_is_number(k) and k >= 0):
+    if not (is_number(k) and k >= 0):
         raise RetrievalError(f"k must be a number of 0 or more, not {k!r}")
-    if not (_is_number(b) and 0 <= b <= 1):
+    if not (is_number(b) and 0 <= b <= 1):
         raise RetrievalError(f"b must be a number between 0 and 1, not {b!r}")
 
 
@@ -54,15 +54,19 @@ def check_weights(weights: object) -> tuple[float, float]:
     """The weights of VSS and BM25: two numbers of 0 or more, not both 0."""
     try:
         vss, bm25 = (float(weight) for weight in weights)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise RetrievalError(f"weights must be two numbers (VSS, BM25), not {weights!r}") from None
     if not (np.isfinite([vss, bm25]).all() and min(vss, bm25) >= 0 and vss + bm25 > 0):
         raise RetrievalError(f"weights must be 0 or more and not both 0, not {weights!r}")
     return vss, bm25
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+def is_number(value: object) -> bool:
+    try:
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return number and bool(np.isfinite(float(value)))  # type: ignore[arg-type]
+    except OverflowError:
+        return False
 
 
 def is_blank(query: object) -> bool:

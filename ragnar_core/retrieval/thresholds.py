@@ -6,13 +6,13 @@ distance ranks, ``min_bm25`` the BM25 score. Both are inclusive and mean the sam
 
 from __future__ import annotations
 
-import numbers
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragnar_core.errors import RetrievalError
+from ragnar_core.retrieval.query import is_number
 from ragnar_core.retrieval.scoring import FLOAT32_STEP, Floats, Rows, vector_distances
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ SLACK = 1e-6
 def check_threshold(name: str, value: object) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not np.isfinite(float(value)):
+    if not is_number(value):
         raise RetrievalError(f"{name} must be a number or None, not {value!r}")
-    if name == "min_similarity" and float(value) > 1:
+    if name == "min_similarity" and float(value) > 1:  # type: ignore[arg-type]
         raise RetrievalError(f"min_similarity is a cosine similarity, between -1 and 1; {value!r} is above 1")
 
 

@@ -194,3 +194,12 @@ def test_phone_width_shows_one_list_at_a_time(port, open_page) -> None:
     expect(cards(page, "BM25").first).to_be_visible()
     expect(cards(page, "VSS").first).to_be_hidden()
     shot(page, "compare-phone")
+
+
+def test_an_address_that_makes_no_sense_is_mended(port, open_page) -> None:
+    page = open_page()
+    visit(page, port, "store=port&q=harbour&top_k=1e400&bm25_k=-3&distance=Manhattan&mmr=0.5")
+    assert cards(page, "BM25").count() == 3
+    assert page.get_by_role("button", name="Settings · 1").is_visible()
+    page.wait_for_function("!/top_k|bm25_k|distance/.test(location.search)")
+    assert "mmr=0.5" in page.url

@@ -51,6 +51,14 @@ def test_build_then_build_again(stores: workspace.OpenStores) -> None:
     assert retrieve_bm25(stores.get("mine"), "smoked")["origin"].tolist() == ["b.md"]
 
 
+def test_progress_tells_documents_and_chunks(stores: workspace.OpenStores) -> None:
+    work = job()
+    first = Plan("mine", True, (document("a.md", "# A\n\nlobster"), document("b.md", "eel")), SETTINGS)
+    building.build(work, first, embedder(), stores)
+    assert (work.done, work.total, work.unit) == (2, 2, "documents")
+    assert work.message.endswith(" · 2 chunks embedded, 2 written")
+
+
 def test_a_failed_document_is_named_and_the_others_are_stored(stores: workspace.OpenStores) -> None:
     work = job()
     plan = Plan("mine", True, (document("empty.md", ""), document("b.md", "eel")), SETTINGS)

@@ -137,6 +137,45 @@ SETTINGS = [
 ]
 
 
+NONSENSE = {
+    "size": ["-5", "0", "abc", "2.5", "nan", ""],
+    "overlap": ["-5", "100", "250", "abc", "nan", "inf", ""],
+    "snap": ["abc", "nan", ""],
+    "levels": ["a-b", "1.5"],
+    "strategy": ["cleverly", ""],
+    "unit": ["pages", ""],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in NONSENSE.items() for text in texts]
+)
+def test_what_is_no_setting_in_the_url_is_the_default(name: str, text: str) -> None:
+    assert sides_from_url({name: text}) == Sides(ChunkSettings.workbench())
+    b = Sides(ChunkSettings.workbench(target_size=500), ChunkSettings.workbench(target_size=900))
+    assert (
+        sides_from_url({"size": "500", "b_size": "900", **({f"b_{name}": text} if name != "size" else {})})
+        == b
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        {"size": "-5", "overlap": "abc"},
+        {"size": "9" * 400},
+        {"size": "9" * 25},
+        {"snap": "1e400"},
+        {"snap": "-1", "levels": "0-7"},
+    ],
+)
+def test_the_page_takes_any_url(app, url: dict[str, str]) -> None:
+    test = app(**url)
+    assert not test.exception
+    assert not test.error
+    assert "markdown_chunk(document" in python_line(test)
+
+
 @pytest.mark.parametrize("a", SETTINGS)
 @pytest.mark.parametrize("b", [None, *SETTINGS])
 def test_sides_survive_the_url(a: ChunkSettings, b: ChunkSettings | None) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.shared import compare_panels, results, workspace
+from pages.shared import compare_panels, compare_settings, results, workspace
 from pages.shared.compare_queries import SavedQueries
 from ragnar_core import FunctionEmbedder, Store
 from ragnar_core.retrieval import SearchSettings
@@ -118,6 +118,78 @@ def test_the_buttons_say_what_is_set_from_the_first_run_on(opened) -> None:
     assert labels(app) == ["Settings · 2", "Filter · on", "Queries", "Export"]
     app.button(key="reset").click().run()
     assert labels(app) == ["Settings", "Filter · on", "Queries", "Export"]
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("top_k", "-5"), ("top_k", "0"), ("top_k", "51"), ("top_k", "abc"), ("top_k", "2.5"), ("top_k", "nan"),
+        ("top_k", "1e400"), ("top_k", ""), ("top_k", "9" * 400), ("bm25_k", "-1"), ("bm25_k", "inf"), ("bm25_b", "1.5"),
+        ("w_vss", "-0.1"), ("rrf_k", "-inf"), ("mmr", "7"), ("per_doc", "0"), ("min_sim", "-3"), ("min_bm25", "x"),
+        ("distance", "Manhattan"), ("fusion", "3"), ("merge", "maybe"), ("all_words", "7"), ("drop_same", "yes"),
+    ],
+)  # fmt: skip
+def test_what_is_no_value_of_a_setting_is_none(name: str, written: str) -> None:
+    assert compare_settings.read(name, written) is None
+
+
+def test_settings_as_the_address_writes_them() -> None:
+    written = {
+        "top_k": "12",
+        "bm25_k": "2",
+        "mmr": "0.5",
+        "fusion": "Scores",
+        "merge": "True",
+        "filter": "a == 1",
+    }
+    assert {name: compare_settings.read(name, text) for name, text in written.items()} == {
+        "top_k": 12,
+        "bm25_k": 2.0,
+        "mmr": 0.5,
+        "fusion": "weighted_scores",
+        "merge": True,
+        "filter": "a == 1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("top_k", "-5"),
+        ("top_k", "abc"),
+        ("top_k", "1e400"),
+        ("b_top_k", "2.5"),
+        ("bm25_b", "nan"),
+        ("distance", "Manhattan"),
+        ("merge", "maybe"),
+    ],
+)
+def test_what_is_no_value_in_the_address_is_the_default(opened, shown, key: str, value: str) -> None:
+    app = page(q="purr", view="A / B", mode="BM25", **{key: value})
+    assert wrong(app) == []
+    assert [one.settings for one in shown[-1]] == [
+        SearchSettings(mode="bm25", top_k=8, deoverlap=False),
+        SearchSettings(mode="bm25", top_k=8, deoverlap=False),
+    ]
+    assert "Settings · 1" not in labels(app)
+    assert key not in app.query_params
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("view", "C"), ("mode", "x"), ("b_mode", "x"), ("hybrid", "x"), ("missing", "x"), ("b_store", "x")],
+)
+def test_what_is_no_choice_in_the_address_is_the_default(opened, shown, name: str, value: str) -> None:
+    app = page(q="purr", **{"view": "A / B", name: value})
+    assert wrong(app) == []
+    titles = {"view": ["VSS", "BM25"]}.get(name, ["A · Hybrid", "B · BM25"])
+    assert [one.title for one in shown[-1]] == titles
+    assert [one.store_name for one in shown[-1]] == ["zoo", "zoo"]
+
+
+def test_a_default_in_the_address_is_no_changed_setting(opened) -> None:
+    app = page(q="purr", top_k="8", bm25_k="1.2", distance="Cosine distance", all_words="false", filter="")
+    assert labels(app) == ["Settings", "Filter", "Queries", "Export"]
 
 
 def test_two_stores_side_by_side(opened, shown) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.shared.shell import plain
 from ragnar_core import ChunkSettings, MarkdownDocument, Store, embed_static, markdown_chunk
 
 PAGE = Path(__file__).resolve().parents[2] / "pages" / "inspect.py"
@@ -151,8 +152,39 @@ def test_the_chunk_of_the_url_is_shown_though_the_search_lacks_it(open_inspect) 
     assert "eats clams" in drawn(app, "ragnar_passage_view")[0]["text"]
 
 
-def test_a_chunk_that_is_gone_gives_the_first(open_inspect) -> None:
-    assert listed(open_inspect(chunk="99999"))["chosen"] == 1
+@pytest.mark.parametrize(
+    ("chunk", "sentence"),
+    [
+        ("99999", "There is no chunk 99999 in this store: the first one is shown."),
+        ("123456789012345678", "There is no chunk 123456789012345678 in this store: the first one is shown."),
+        ("9" * 40, f"“{'9' * 40}” is not the number of a chunk: the first one is shown."),
+        ("-1", "“-1” is not the number of a chunk: the first one is shown."),
+        ("²", "“²” is not the number of a chunk: the first one is shown."),
+        ("<b>x", "“<b>x” is not the number of a chunk: the first one is shown."),
+    ],
+)
+def test_a_chunk_that_is_not_there_is_said_and_gives_the_first(
+    open_inspect, chunk: str, sentence: str
+) -> None:
+    app = open_inspect(chunk=chunk)
+    assert listed(app)["chosen"] == 1
+    assert [one.value for one in app.warning] == [plain(sentence)]
+    app.run()
+    assert [one.value for one in app.warning] == [plain(sentence)]
+    app.text_input(key="find").set_value("walrus").run()
+    assert [one.value for one in app.warning] == []
+
+
+def test_a_document_that_is_not_there_is_said_and_gives_all(open_inspect) -> None:
+    app = open_inspect(doc="gone.md", chunk="0")
+    assert app.selectbox(key="doc").value == "All documents"
+    assert [one.value for one in app.warning] == [
+        plain(
+            "There is no document “gone.md” in this store: all are shown. "
+            "There is no chunk 0 in this store: the first one is shown."
+        )
+    ]
+    assert list(open_inspect(doc="All documents", chunk="2").warning) == []
 
 
 def test_the_choice_stays_with_its_chunk_and_goes_with_it(open_inspect) -> None:

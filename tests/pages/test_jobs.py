@@ -3,6 +3,8 @@ from __future__ import annotations
 import threading
 import time
 
+from streamlit.testing.v1 import AppTest
+
 from pages.shared.jobs import Job, JobManager
 from ragnar_core.errors import StoreError
 
@@ -26,6 +28,25 @@ def test_result_and_progress() -> None:
         0.5,
         "half",
         None,
+    )
+
+
+def test_what_is_counted_is_named() -> None:
+    def draw() -> None:
+        from pages.shared.jobs import Job, job_progress
+
+        job = Job(1, "build", "Building zoo", "k", unit="documents", state="running")
+        job.report(2, 1400, "guide.md · 1,204 chunks embedded, 980 written")
+        job_progress(job, key="a")
+        job.state = "cancelled"
+        job_progress(job, key="b")
+
+    app = AppTest.from_function(draw).run()
+    bar = app.get("progress")[0].proto.text.replace("\\", "")
+    assert bar == "Building zoo · 2 of 1,400 documents · guide.md · 1,204 chunks embedded, 980 written"
+    assert (
+        app.warning[0].value.replace("\\", "").replace("\u2060", "")
+        == "Building zoo: cancelled after 2 of 1,400 documents."
     )
 
 

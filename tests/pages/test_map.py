@@ -92,6 +92,15 @@ def said(app: AppTest) -> str:
     return " ".join(part.value for part in parts).replace("\\", "")
 
 
+@pytest.mark.parametrize("name", ["list", "colour", "layout"])
+def test_what_is_no_choice_in_the_address_is_the_default(open_map, name: str) -> None:
+    app = open_map(np.eye(4, dtype=np.float32)[:3], **{name: "nonsense"})
+    assert not app.error
+    assert app.session_state["list"] == "Hits"
+    assert app.session_state["colour"] == "By document"
+    assert app.session_state["layout"] == "PCA"
+
+
 @pytest.mark.parametrize(
     ("n", "sentence"),
     [
