@@ -7,13 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from pages.shared import inspect_facts, inspect_passage, results, workspace
+from pages.shared import inspect_passage, results, workspace
 from pages.shared.components.passage_list import Row, passage_list
 from pages.shared.components.split_handle import split_handle
 from pages.shared.inspect_search import DEPTH, METHODS, Listing, documents, listing, readable_store
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
 from pages.shared.text import snippet
 from ragnar_core import RagnarError, Store
+from ragnar_core.chunking.headings import context_line
 
 through_navigation()
 header("Inspect", "Search or leaf through a store, and see each passage with where it stands.")
@@ -198,7 +199,7 @@ def _row(row: Any, terms: set[str], score: str) -> Row:
     origin = row.origin or "no origin"
     if score:
         return Row(int(row.chunk_id), origin, score, shown, marks)
-    heading = inspect_facts.trail(row.context).rpartition(" › ")[2]
+    heading = context_line(row.context).rpartition(" › ")[2]
     return Row(int(row.chunk_id), heading, f"{len(row.text):,} characters", shown, marks, group=origin)
 
 

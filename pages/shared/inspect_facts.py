@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
@@ -139,12 +138,6 @@ def document_facts(store: Store, row: Any, whole: Parts) -> Facts:
 def draw_facts(facts: Facts, *, rows: bool = False) -> None:
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
     st.html(f'{_STYLE}<dl class="ragnar-facts{" rows" if rows else ""}">{items}</dl>')
-
-
-def trail(context: str | None) -> str:
-    """The headings in force, on one line."""
-    lines: Iterable[str] = (line.lstrip("# ").strip() for line in (context or "").split("\n"))
-    return " › ".join(line for line in lines if line)
 
 
 def _written(history: list[Written]) -> Facts:

@@ -13,11 +13,12 @@ from pages.shared import results, workspace
 from pages.shared.components.doc_context import doc_context
 from pages.shared.components.passage_list import Row, passage_list
 from pages.shared.components.passage_view import passage_view
-from pages.shared.inspect_facts import Parts, chunk_facts, document_facts, draw_facts, parts, trail
+from pages.shared.inspect_facts import Parts, chunk_facts, document_facts, draw_facts, parts
 from pages.shared.rendered import rendered_markdown
 from pages.shared.shell import plain
 from pages.shared.text import snippet
 from ragnar_core import RagnarError, Store
+from ragnar_core.chunking.headings import context_line
 from ragnar_core.retrieval.scoring import rank_vectors
 
 VIEWS = ("Rendered", "Raw", "In document", "Nearest", "History")
@@ -32,7 +33,7 @@ def draw(store: Store, chunk_id: int, query: str, *, go: Callable[[int], None], 
         whole = parts(store, str(store.location), store.revision, _plain_id(row.doc_id))
     st.markdown(f"**{_origin(row.origin)}**")
     if row.context:
-        st.caption(plain(trail(row.context)))
+        st.caption(plain(context_line(row.context)))
     draw_facts(chunk_facts(store, row, whole))
     if outside:
         st.caption(":material/info: The search on the left does not find this passage.")

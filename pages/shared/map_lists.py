@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from pages.shared import results, workspace
 from pages.shared.components.passage_list import Row, passage_list
-from pages.shared.inspect_facts import trail
 from pages.shared.map_layouts import UNASKED, StoreMap
 from pages.shared.rendered import rendered_markdown
 from pages.shared.shell import plain
 from pages.shared.text import snippet
 from ragnar_core import Store
+from ragnar_core.chunking.headings import context_line
 from ragnar_core.retrieval.layout_groups import near_duplicates
 
 LISTS = ("Hits", "Picked", "Duplicates", "Outliers")
@@ -84,7 +84,7 @@ def passage(store: Store, chart: StoreMap, front: int | None) -> None:
             st.session_state["inspect_chunk"] = chunk_id
             workspace.go("pages/inspect.py")
     if row.context:
-        st.caption(plain(trail(row.context)))
+        st.caption(plain(context_line(row.context)))
     rendered_markdown(row.text, key="map_passage")
 
 

@@ -18,6 +18,7 @@ from pages.shared.compare_why import opened_card
 from pages.shared.components.rank_compare import Badge, Board, Figure, Hit, asked, rank_compare
 from pages.shared.text import snippet
 from ragnar_core import EmbedError, Store
+from ragnar_core.chunking.headings import context_line
 from ragnar_core.retrieval import Absence, Comparison, SearchSettings, compare_results, why_not
 from ragnar_core.retrieval import search as run
 from ragnar_core.retrieval.export import chunks_of
@@ -175,11 +176,6 @@ def matches(store: Store, text: str, terms: set[str]) -> list[tuple[int, int]]:
         if not kept or start >= kept[-1][1]:
             kept.append((start, end))
     return kept
-
-
-def context_line(context: object) -> str:
-    lines = str(context or "").split("\n")
-    return " › ".join(line.lstrip("# ").strip() for line in lines if line.strip())
 
 
 def _board(one: Column, badges: list[list[Badge]], lost: Absence | None) -> Board:

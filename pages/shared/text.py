@@ -51,11 +51,15 @@ def snippet(text: str, spans: Sequence[tuple[int, int]], width: int = 260) -> tu
 def _collapse(text: str) -> tuple[str, list[int]]:
     """One line without Markdown's marks, and for each old position (and the end) its new one.
 
-    Runs of white space become one blank; heading hashes, emphasis stars, backticks and table rules go.
+    Runs of white space become one blank; heading hashes, emphasis stars, backticks, table rules and the backslashes
+    before marks go. Within code only the backticks do.
     """
     silent = np.zeros(len(text), bool)
     for mark in _MARKS.finditer(text):
-        silent[mark.start() : mark.end()] = True
+        if mark["code"]:
+            silent[mark.start() : mark.end()] = [char == "`" for char in mark[0]]
+        else:
+            silent[mark.start() : mark.start() + 1 if mark["escape"] else mark.end()] = True
     out: list[str] = []
     shift: list[int] = []
     blank = True
@@ -73,5 +77,7 @@ def _collapse(text: str) -> tuple[str, list[int]]:
 
 
 _MARKS = re.compile(
-    r"^#{1,6}(?= )|\*{1,3}|`+|^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$", re.MULTILINE
+    r"(?P<code>^```(?s:.*?)(?:^```|\Z)|(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`))|(?P<escape>\\[!-/:-@\[-`{-~])"
+    r"|^#{1,6}(?= )|\*{1,3}|`+|^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$",
+    re.MULTILINE,
 )

@@ -15,6 +15,25 @@ QUOTE_MARKS = re.compile(r"^[ \t>]+")
 FRONT_MATTER = re.compile(r"---\n(?:[ \t]*#.*\n)*['\"]?\w[^\n:]*:(?:[ \t].*)?\n")
 FRONT_MATTER_END = re.compile(r"^(?:---|\.\.\.)$", re.MULTILINE)
 LONGEST_IN_CONTEXT = 20_000
+TABLE_RULE = re.compile(r"[\s|:-]*")
+CELL_END = re.compile(r"(?<!\\)\|")
+ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+def context_line(context: str | None) -> str:
+    """A chunk's context on one line, for people: "Guide › Prices › table of Name, Price"; "" for none.
+
+    Hashes and backslashes before marks go; a table's header stands as its cells.
+    """
+    parts = []
+    for line in (context or "").split("\n"):
+        if TABLE_RULE.fullmatch(line):
+            continue
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in CELL_END.split(line) if cell.strip()]
+            line = f"table of {', '.join(cells)}"
+        parts.append(ESCAPE.sub(r"\1", line.lstrip("# ").strip()))
+    return " › ".join(part for part in parts if part)
 
 
 class Headings(NamedTuple):

@@ -16,17 +16,23 @@ from ragnar_core.errors import DocumentError
 
 MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+# Word's title stands above its headings; a subtitle is a line under it, not a part of the text of its own.
+STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => p:fresh > em"
 TEXT_PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 
 
 def read_docx(source: Source) -> Reading:
-    """A Word document. Headings, lists, tables and links are kept; equations become LaTeX."""
+    """A Word document. Title, headings, lists, tables and links are kept; equations become LaTeX."""
     check_bounds(source, "Word")
     try:
         data, unclear = _with_latex(source.data)
     except Exception as error:
         raise damaged(source, "Word", error) from None
-    reading = _convert(replace(source, data=data), "DocxConverter", "Word", "docx")
+    given = source.options.converter_options
+    # What the person maps comes first: of two rules for a style the first one holds.
+    styles = "\n".join(filter(None, (given.get("style_map"), STYLES)))
+    options = replace(source.options, converter_options={**given, "style_map": styles})
+    reading = _convert(replace(source, data=data, options=options), "DocxConverter", "Word", "docx")
     if not unclear:
         return reading
     return replace(reading, notes=(*reading.notes, f"Of {unclear} equations only the letters could be kept."))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragnar_core.chunking.headings import context_line
 from ragnar_core.errors import RagnarError
 from ragnar_core.retrieval.compare import Comparison, compare_results
 from ragnar_core.retrieval.explain import Explanation, TermContribution, explain, query_matches
@@ -170,7 +171,6 @@ def _tone(at: int, of: int) -> str:
 def _card(one: ResultList, row: Mapping[Any, Any], rank: int) -> str:
     score, metric = score_of(row, one.settings)
     shown = f"{score:.4f}" if isinstance(score, float) else ""
-    headings = [line.lstrip("# ").strip() for line in str(row.get("context") or "").split("\n")]
     place = f"chunk {_ids(row)}"
     if not pd.isna(row.get("start")):
         place += f" · characters {int(row['start']):,}–{int(row['end']):,}"
@@ -178,7 +178,7 @@ def _card(one: ResultList, row: Mapping[Any, Any], rank: int) -> str:
         f"<li><div class=line><b>{rank}</b> "
         f"<span class=origin>{escape(str(row.get('origin') or 'no origin'))}</span>"
         f'<span class=score title="{escape(metric)}">{shown}</span></div>'
-        f"<div class=quiet>{escape(' › '.join(filter(None, headings)))}</div>"
+        f"<div class=quiet>{escape(context_line(row.get('context')))}</div>"
         f"<pre>{_marked(one, row['text'])}</pre>"
         f"<details><summary>Why</summary><p class=quiet>{place}</p>{_why(one, row)}</details></li>"
     )

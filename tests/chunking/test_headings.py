@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragnar_core.chunking import Boundaries, markdown_chunk
-from ragnar_core.chunking.headings import front_matter_end
+from ragnar_core.chunking.headings import context_line, front_matter_end
 
 
 def context_at(text: str, word: str) -> str:
@@ -95,3 +95,20 @@ def test_what_front_matter_is(text: str, end: int) -> None:
 def test_a_very_long_heading_is_shortened_in_contexts() -> None:
     text = "# " + "y" * 50_000 + "\n\nhere\n"
     assert len(context_at(text, "here")) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("context", "line"),
+    [
+        (None, ""),
+        ("", ""),
+        ("# Guide\n## Prices", "Guide › Prices"),
+        ("# Guide\n\n###### Deep #1", "Guide › Deep #1"),
+        ("# Guide\n| Name | Price |\n|:---|---:|", "Guide › table of Name, Price"),
+        ("| a \\| b |  | c |\n| --- | --- | --- |", "table of a | b, c"),
+        ("# 5 \\* 3 \\# x", "5 * 3 # x"),
+        ("# C:\\dir", "C:\\dir"),
+    ],
+)
+def test_a_context_on_one_line(context: str | None, line: str) -> None:
+    assert context_line(context) == line

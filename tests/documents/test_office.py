@@ -37,6 +37,27 @@ def test_word_text_that_looks_like_markup_stays_text(make: ModuleType) -> None:
     assert document.report.converter == "markitdown (docx)"
 
 
+def titled(document: Any) -> None:
+    document.add_paragraph("The *Whale*", style="Title")
+    document.add_paragraph("or, the pursuit", style="Subtitle")
+    document.add_paragraph("Call me Ishmael.")
+    document.add_heading("Loomings", 1)
+    document.add_paragraph("Some years ago.")
+    document.add_heading("The sea", 2)
+
+
+def test_a_title_of_word_is_a_heading_and_a_subtitle_a_line(make: ModuleType) -> None:
+    assert read_bytes(make.docx(titled), "x.docx").text == (
+        "# The \\*Whale\\*\n\n*or, the pursuit*\n\nCall me Ishmael.\n\n# Loomings\n\nSome years ago.\n\n## The sea"
+    )
+
+
+def test_a_style_map_of_the_person_comes_before_ours(make: ModuleType) -> None:
+    ours = "p[style-name='Subtitle'] => h2:fresh"
+    lines = read_bytes(make.docx(titled), "x.docx", style_map=ours).text.split("\n\n")
+    assert lines[:2] == ["# The \\*Whale\\*", "## or, the pursuit"]
+
+
 def test_merged_cells_of_word_do_not_shift(make: ModuleType) -> None:
     def build(document: Any) -> None:
         table = document.add_table(3, 3)

@@ -45,5 +45,17 @@ def test_snippet_leaves_out_the_marks_of_markdown() -> None:
     assert snippet("C# snake_case a-b", []) == ("C# snake_case a-b", [])
 
 
+def test_snippet_leaves_out_the_backslash_before_a_mark() -> None:
+    text = r"5 \* 3 \_x\_ \# a\|b \\ **needle** C:\dir"
+    shown, marks = snippet(text, [(text.index("needle"), text.index("needle") + 6)])
+    assert shown == r"5 * 3 _x_ # a|b \ needle C:\dir"
+    assert [shown[a:b] for a, b in marks] == ["needle"]
+
+
+def test_snippet_leaves_code_as_it_is() -> None:
+    assert snippet(r"a `x \* y ** 2` b ``c`d`` \*", [])[0] == r"a x \* y ** 2 b cd *"
+    assert snippet("t\n\n```py\na ** b  # \\d\\.\n```\n\n**e** \\_", [])[0] == "t py a ** b # \\d\\. e _"
+
+
 def test_plain_text_is_no_markdown() -> None:
     assert plain("$5 :red[x] *b*\n<b>") == "\\$5 \\:\u2060red\\[x\\] \\*b\\* \\<b\\>"

@@ -220,7 +220,8 @@ function showFacts(view) {
 
 function plainContext(context) {
   const lines = context.split("\n").filter((line) => !/^[\s|:-]*$/.test(line));
-  return lines.map((line) => (line.startsWith("|") ? `table of ${line.split("|").map((cell) => cell.trim()).filter(Boolean).join(", ")}` : line.replace(/^#+\s*/, "").trim())).join(" › ");
+  return lines.map((line) => (line.startsWith("|") ? `table of ${line.split(/(?<!\\)\|/).map((cell) => cell.trim()).filter(Boolean).join(", ")}` : line.replace(/^#+\s*/, "").trim()))
+    .map((line) => line.replace(/\\([!-/:-@[-`{-~])/g, "$1")).join(" › ");
 }
 
 // --- pointing and going -----------------------------------------------------------------------------------------
