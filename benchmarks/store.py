@@ -40,7 +40,7 @@ def documents(n_chunks: int) -> Iterator[Document]:
     step = SIZE // 2
     for number in range(n_chunks // CHUNKS_A_DOCUMENT):
         picked = np.searchsorted(cumulative, rng.random(3500)).clip(max=len(words) - 1)
-        text = " ".join(words[i] for i in picked)[: step * (CHUNKS_A_DOCUMENT + 1)]
+        text = " ".join(words[i] for i in picked)[: step * (CHUNKS_A_DOCUMENT + 1)].rstrip()
         ranges = [(i * step, min(i * step + SIZE, len(text))) for i in range(CHUNKS_A_DOCUMENT)]
         vectors = rng.normal(size=(CHUNKS_A_DOCUMENT, DIM)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -116,6 +116,11 @@ class Analyzer:
                 term for word in words for term, _, _ in (self._split_word(word) or ((word, 0, 0),))
             )
 
+    @property
+    def splits_at_spaces(self) -> bool:
+        """Whether a text may be cut at a space or line break and its parts looked at one by one."""
+        return self.options.token_pattern is None
+
     def tokens(self, text: str) -> list[str]:
         """The terms of a query, in order, with repetitions; stop words only when there is nothing else."""
         terms = [term for raw in self.raw_tokens(text) for term, _, _ in self.pieces(raw)]

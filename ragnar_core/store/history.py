@@ -26,21 +26,26 @@ class Written:
     report: ReadReport | None
 
 
-def note_write(
-    cursor: duckdb.DuckDBPyConnection, document: Prepared, doc_id: int | None, model: str | None
+def note_writes(
+    cursor: duckdb.DuckDBPyConnection,
+    documents: Sequence[Prepared],
+    doc_ids: Sequence[int | None],
+    model: str | None,
 ) -> None:
-    cursor.execute(
-        "INSERT INTO ragnar_history VALUES (?, ?, ?, ?, ?, ?, ?)",
+    now = datetime.now(UTC).replace(tzinfo=None)
+    rows = [
         [
             doc_id,
             document.origin,
-            datetime.now(UTC).replace(tzinfo=None),
+            now,
             len(document),
             json.dumps(document.settings.to_dict()) if document.settings else None,
             model,
             json.dumps(document.report.to_dict()) if document.report else None,
-        ],
-    )
+        ]
+        for doc_id, document in zip(doc_ids, documents, strict=True)
+    ]
+    cursor.executemany("INSERT INTO ragnar_history VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def read_history(cursor: duckdb.DuckDBPyConnection, doc_id: int | None, origin: str | None) -> list[Written]:

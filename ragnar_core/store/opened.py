@@ -37,6 +37,7 @@ class Opened:
     database: Database
     layout: Layout
     dim: int
+    chunk_columns: tuple[str, ...]
     extra_cols: dict[str, str]
     name: str
     title: str | None
@@ -68,12 +69,14 @@ def adopt(known: Opened, analyzer: dict[str, Any]) -> None:
     """Prepares a file that R wrote for our first write: our own tables, and no foreign key."""
     if known.has_own_tables and not known.foreign_key:
         return
+    columns = known.chunk_columns
     with known.database.writing() as cursor:
         if known.foreign_key:
             rebuild_chunk_table(cursor, known.layout, known.dim, known.extra_cols)
+            columns = tuple(columns_by_table(cursor)[known.layout.table])
         if not known.has_own_tables:
             create_own_tables(cursor, dim=known.dim, analyzer=analyzer)
-    known.has_own_tables, known.foreign_key = True, False
+    known.has_own_tables, known.foreign_key, known.chunk_columns = True, False, columns
 
 
 def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
@@ -97,6 +100,7 @@ def _read(database: Database, cursor: duckdb.DuckDBPyConnection) -> Opened:
         database=database,
         layout=layout,
         dim=dim,
+        chunk_columns=tuple(columns),
         extra_cols={
             name: kind
             for name, kind in columns.items()

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragnar_core.store.analyzer import Analyzer
+from ragnar_core.store.overlaps import SharedCodes
 
 Ints = NDArray[np.int64]
 
@@ -161,6 +162,20 @@ class TermCoder:
                 [self._encode(texts[i : i + _BATCH]) for i in range(0, len(texts), _BATCH)]
             )
 
+    def encode_ranges(self, text: str, starts: Ints, ends: Ints, contexts: Sequence[str]) -> ChunkTerms:
+        """Postings of `text[start:end]` with each one's context before it; what overlaps is looked at once."""
+        with self.lock:
+            if not self.analyzer.splits_at_spaces:
+                ranges = zip(contexts, starts.tolist(), ends.tolist(), strict=True)
+                return self.encode([f"{c}\n{text[a:b]}" if c else text[a:b] for c, a, b in ranges])
+            shared = SharedCodes(self._codes_of, text, starts, ends)
+            known: dict[str, list[int]] = {"": []} | {
+                context: self._codes_of(context) for context in {*contexts} - {""}
+            }
+            ranges = zip(contexts, starts.tolist(), ends.tolist(), strict=True)
+            coded = [known[context] + shared.between(a, b) for context, a, b in ranges]
+            return ChunkTerms.join([self._count(coded[i : i + _BATCH]) for i in range(0, len(coded), _BATCH)])
+
     def unsaved(self) -> list[tuple[int, str]]:
         """Numbers and terms that the file does not have yet; `mark_saved` forgets them once they are committed."""
         with self.lock:
@@ -179,11 +194,16 @@ class TermCoder:
         return found
 
     def _encode(self, texts: Sequence[str]) -> ChunkTerms:
-        codes, raw_tokens = self._codes, self.analyzer.raw_tokens
-        coded = [list(map(codes.__getitem__, raw_tokens(text))) for text in texts]
+        return self._count([self._codes_of(text) for text in texts])
+
+    def _codes_of(self, text: str) -> list[int]:
+        return list(map(self._codes.__getitem__, self.analyzer.raw_tokens(text)))
+
+    def _count(self, coded: Sequence[list[int]]) -> ChunkTerms:
+        codes = self._codes
         sizes = np.fromiter(map(len, coded), np.int64, len(coded))
         flat = np.fromiter(chain.from_iterable(coded), np.int64, int(sizes.sum()))
-        rows = np.repeat(np.arange(len(texts), dtype=np.int64), sizes)
+        rows = np.repeat(np.arange(len(coded), dtype=np.int64), sizes)
         several = flat < -1
         if several.any():
             expanded = [codes.several[-2 - code] for code in flat[several].tolist()]
@@ -193,9 +213,9 @@ class TermCoder:
         if (flat < 0).any():
             rows, flat = rows[flat >= 0], flat[flat >= 0]
         counted = rows if not codes.stop_ids else rows[~np.isin(flat, np.fromiter(codes.stop_ids, np.int64))]
-        lengths = np.bincount(counted, minlength=len(texts)).astype(np.int32)
+        lengths = np.bincount(counted, minlength=len(coded)).astype(np.int32)
         keys, tfs = np.unique(rows << 32 | flat, return_counts=True)
-        indptr = np.searchsorted(keys, np.arange(len(texts) + 1, dtype=np.int64) << 32)
+        indptr = np.searchsorted(keys, np.arange(len(coded) + 1, dtype=np.int64) << 32)
         return ChunkTerms(
             lengths, indptr.astype(np.int64), (keys & 0xFFFFFFFF).astype(np.int32), tfs.astype(np.int32)
         )

@@ -14,6 +14,7 @@ from ragnar_core.chunking import Chunks, ChunkSettings
 from ragnar_core.documents.document import MarkdownDocument, ReadReport
 from ragnar_core.errors import StoreError
 from ragnar_core.store.cache import Floats
+from ragnar_core.store.postings import Ints
 from ragnar_core.store.text import searched_text
 
 if TYPE_CHECKING:
@@ -25,13 +26,18 @@ Embed = Callable[[list[str]], Floats]
 
 @dataclass
 class Prepared:
-    """One document on its way into the file. `table` has start, end (Python's), context, text and extra columns;
-    `vectors` is float32 `(n, dim)` with NaN rows for blank texts, or None before embedding and in stores without."""
+    """One document on its way into the file. `starts` and `ends` (int64) are Python's ranges of `texts`; `extra` holds
+    those of the store's extra columns that were given; `vectors` is float32 `(n, dim)` with NaN rows for blank texts, or
+    None before embedding and in stores without. `hash` is there for version 1 stores."""
 
     origin: str | None
     text: str
-    table: pd.DataFrame
+    starts: Ints
+    ends: Ints
+    contexts: list[str]
+    texts: list[str]
     searched: list[str]
+    extra: dict[str, list[Any]]
     hash: str = ""
     vectors: Floats | None = None
     settings: ChunkSettings | None = None
@@ -157,28 +163,54 @@ def _is_chunks(given: Any) -> bool:
 
 
 def _from_chunks(store: Store, chunks: Any, vectors: Any) -> Prepared:
-    document, table = chunks.document, chunks.table.reset_index(drop=True)
-    if vectors is None and "embedding" in table:
-        vectors = _stacked(table["embedding"])
-    texts = table["text"].tolist()
-    starts, ends = table["start"].to_numpy(dtype=np.int64), table["end"].to_numpy(dtype=np.int64)
-    for text, start, end in zip(texts, starts, ends, strict=True):
-        if store.version == 2 and document.text[start:end] != text:
-            raise StoreError(
-                f"the text of the chunk at {start} of {document.origin or 'a document'} is not the document's there; "
-                "a version 2 store keeps ranges (use version=1 to store changed text)"
-            )
+    document: MarkdownDocument = chunks.document
+    # A table that was made may have been changed by hand, and another library's chunks may be anything.
+    if type(chunks) is Chunks and "table" not in vars(chunks):
+        columns: Mapping[str, Any] = chunks.extra
+        starts, ends = np.asarray(chunks.starts, np.int64), np.asarray(chunks.ends, np.int64)
+        texts, contexts = chunks.texts, _strings(chunks.contexts)
+    else:
+        columns = table = chunks.table
+        starts, ends = table["start"].to_numpy(dtype=np.int64), table["end"].to_numpy(dtype=np.int64)
+        texts = table["text"].tolist()
+        contexts = _strings(table["context"].tolist() if "context" in table else [""] * len(texts))
+        if store.version == 2:
+            _check_slices(document, texts, starts, ends)
+    if len(texts) and (
+        int(starts.min()) < 0 or int(ends.max()) > len(document.text) or (ends < starts).any()
+    ):
+        raise StoreError(
+            f"a chunk of {document.origin or 'a document'} has a range that lies outside its {len(document.text)} characters"
+        )
     if store.version == 2 and len({*zip(starts.tolist(), ends.tolist(), strict=True)}) < len(texts):
         raise StoreError(
             f"two chunks of {document.origin or 'a document'} have the same range; drop one of them"
         )
-    contexts = table["context"].tolist() if "context" in table else [""] * len(texts)
-    searched = _searched(store, contexts, texts)
-    settings = getattr(chunks, "settings", None)
+    if vectors is None and "embedding" in columns:
+        vectors = _stacked(columns["embedding"])
     return Prepared(
-        document.origin, document.text, table.assign(context=_strings(contexts)), searched, document.hash,
-        _given(store, vectors, len(texts)), settings, document.report,
-    )  # fmt: skip
+        origin=document.origin,
+        text=document.text,
+        starts=starts,
+        ends=ends,
+        contexts=contexts,
+        texts=texts,
+        searched=_searched(store, contexts, texts),
+        extra=_extra(store, columns, len(texts)),
+        hash=document.hash if store.version == 1 else "",
+        vectors=_given(store, vectors, len(texts)),
+        settings=getattr(chunks, "settings", None),
+        report=document.report,
+    )
+
+
+def _check_slices(document: MarkdownDocument, texts: Sequence[str], starts: Ints, ends: Ints) -> None:
+    for text, start, end in zip(texts, starts.tolist(), ends.tolist(), strict=True):
+        if document.text[start:end] != text:
+            raise StoreError(
+                f"the text of the chunk at {start} of {document.origin or 'a document'} is not the document's there; "
+                "a version 2 store keeps ranges (use version=1 to store changed text)"
+            )
 
 
 def _from_frame(store: Store, frame: pd.DataFrame, vectors: Any) -> list[Prepared]:
@@ -201,11 +233,10 @@ def _from_frame(store: Store, frame: pd.DataFrame, vectors: Any) -> list[Prepare
         groups.setdefault(origin if known else (row,), []).append(row)
     documents = []
     for origin, rows in groups.items():
-        table = frame.iloc[rows].reset_index(drop=True)
+        table = frame.iloc[rows]
         texts = [str(text) for text in table["text"]]
-        starts = np.cumsum([0, *(len(text) + 2 for text in texts[:-1])])
-        table = table.assign(start=starts, end=starts + [len(text) for text in texts])
-        contexts = table["context"].tolist() if "context" in table else [""] * len(texts)
+        starts = np.cumsum([0, *(len(text) + 2 for text in texts[:-1])], dtype=np.int64)
+        contexts = _strings(table["context"].tolist() if "context" in table else [""] * len(texts))
         whole = "\n\n".join(texts)
         digest = (
             table["hash"].iloc[0]
@@ -214,21 +245,33 @@ def _from_frame(store: Store, frame: pd.DataFrame, vectors: Any) -> list[Prepare
         )
         documents.append(
             Prepared(
-                origin if isinstance(origin, str) else None,
-                whole,
-                table.assign(context=_strings(contexts), text=texts),
-                _searched(store, contexts, texts),
-                str(digest),
-                None if vectors is None else vectors[rows],
+                origin=origin if isinstance(origin, str) else None,
+                text=whole,
+                starts=starts,
+                ends=starts + np.array([len(text) for text in texts], np.int64),
+                contexts=contexts,
+                texts=texts,
+                searched=_searched(store, contexts, texts),
+                extra=_extra(store, table, len(texts)),
+                hash=str(digest),
+                vectors=None if vectors is None else vectors[rows],
             )
         )
     return documents
 
 
-def _searched(store: Store, contexts: Sequence[Any], texts: Sequence[str]) -> list[str]:
+def _extra(store: Store, columns: Mapping[str, Any] | pd.DataFrame, n: int) -> dict[str, list[Any]]:
+    extra = {name: pd.Series(columns[name]).tolist() for name in store.extra_cols if name in columns}
+    for name, values in extra.items():
+        if len(values) != n:
+            raise StoreError(f"the column {name!r} has {len(values)} values for {n} chunks")
+    return extra
+
+
+def _searched(store: Store, contexts: Sequence[str], texts: Sequence[str]) -> list[str]:
     if store.version == 1:
         return list(texts)
-    return [searched_text(context, text) for context, text in zip(_strings(contexts), texts, strict=True)]
+    return [searched_text(context, text) for context, text in zip(contexts, texts, strict=True)]
 
 
 def _strings(contexts: Sequence[Any]) -> list[str]:
@@ -245,7 +288,7 @@ def _given(store: Store, vectors: Any, n: int) -> Floats | None:
     return check_vectors(vectors, n, store.dim, "the column embedding" if n else "nothing")
 
 
-def _stacked(column: pd.Series) -> Any:
+def _stacked(column: Any) -> Any:
     return (
         np.stack([np.asarray(row, np.float32) for row in column])
         if len(column)

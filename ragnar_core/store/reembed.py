@@ -17,6 +17,7 @@ from ragnar_core.store.index import ids_of
 from ragnar_core.store.postings import Ints
 from ragnar_core.store.prepare import check_vectors
 from ragnar_core.store.rebuild import rebuild_chunk_table
+from ragnar_core.store.schema import columns_by_table
 from ragnar_core.store.text import texts_of
 from ragnar_core.store.write import count_write, insert_arrow, vector_array
 
@@ -92,13 +93,15 @@ def _exchange(store: Store, embedder: Embedder) -> None:
     with opened.cache.standing_still():
         with opened.database.writing() as cursor:
             rebuild_chunk_table(cursor, layout, dim, opened.extra_cols, "ragnar_reembed")
+            columns = tuple(columns_by_table(cursor)[layout.table])
             cursor.execute("DROP TABLE ragnar_reembed")
             cursor.execute("DROP TABLE ragnar_vectors")
             cursor.execute(f"CREATE TABLE ragnar_vectors (text_hash BLOB, embedding FLOAT[{dim}])")
             _write_model(cursor, layout.version, dim, opened.extra_cols, config)
             revision = opened.cache.revision + 1
             count_write(cursor, revision)
-        opened.dim = opened.cache.dim = dim
+        opened.dim, opened.chunk_columns = dim, columns
+        opened.cache.dim = dim
         opened.embed_config = config
         opened.r_call = interop_r.read_embed(interop_r.write_embed(config)).call
         opened.cache.forget_tables(revision)

@@ -37,6 +37,9 @@ def insert_segments(
     """Postings of many documents: chunks of one group (numbers that come in runs) are one row."""
     if not len(chunk_ids):
         return
+    if groups[0] == groups[-1]:
+        insert_segment(cursor, revision, chunk_ids, terms)
+        return
     bounds = np.concatenate([np.flatnonzero(np.diff(groups, prepend=groups[0] - 1)), [len(groups)]])
     starts, stops = bounds[:-1], bounds[1:]
     columns: dict[str, Any] = {

@@ -31,7 +31,7 @@ from ragnar_core.store.reading import StoreReader
 from ragnar_core.store.reembed import reembed
 from ragnar_core.store.schema import check_name, create_tables, extra_types
 from ragnar_core.store.update import UpdateResult, update_documents
-from ragnar_core.store.write import delete_documents, find_existing, write_document
+from ragnar_core.store.write import delete_documents, find_existing, write_documents
 
 Embed = Embedder | Callable[..., Any] | Mapping[str, Any]
 _numbers = itertools.count(1)
@@ -184,14 +184,14 @@ class Store(StoreReader):
         """Adds documents. Takes the chunks of one (`markdown_chunk`), a list of those, or a data frame with a column
         text and maybe origin, context, hash, embedding and the extra columns (a document an origin).
 
-        `vectors` float32 `(n, dim)` saves embedding. Each document is one transaction. Raises StoreError when an origin
-        is in the store already or something does not fit, EmbedError when the model fails.
+        `vectors` float32 `(n, dim)` saves embedding. A call is one transaction: many documents at once go in faster than
+        one by one, and all of them or none. Raises StoreError when an origin is in the store already or something does
+        not fit, EmbedError when the model fails.
         """
         self._writable()
         documents = prepare(self, chunks, vectors)
         embed_missing(self, documents)
-        for document in documents:
-            write_document(self, document)
+        write_documents(self, documents)
         self._remember(documents)
 
     def update(self, chunks: Input, *, vectors: Any = None, doc_id: int | None = None) -> UpdateResult:

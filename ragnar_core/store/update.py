@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -90,22 +90,22 @@ def is_unchanged(
         row = cursor.execute("SELECT text FROM documents WHERE doc_id = ?", [existing.doc_id]).fetchone()
         if row is None or row[0] != document.text:
             return False
-    extra = [name for name in store.extra_cols if name in document.table]
-    rows = rows_of(cursor, store.layout, existing.chunk_ids, extra)
-    same = rows["text"].tolist() == document.table["text"].tolist()
+    rows = rows_of(cursor, store.layout, existing.chunk_ids, list(document.extra))
+    order = stored = np.arange(len(document))
     if store.version == 2:
-        order = np.lexsort((document.table["end"], document.table["start"]))
+        order = np.lexsort((document.ends, document.starts))
         stored = np.lexsort((rows["end"], rows["start"]))
-        table, rows = document.table.iloc[order], rows.iloc[stored]
-        same = (
-            all(
-                np.array_equal(table[name].to_numpy(dtype=np.int64), rows[name].to_numpy(dtype=np.int64))
-                for name in ("start", "end")
-            )
-            and rows["context"].tolist() == table["context"].tolist()
-        )
-        return same and all(_equal(table[name], rows[name]) for name in extra)
-    return same and all(_equal(document.table[name], rows[name]) for name in extra)
+        for name, given in (("start", document.starts), ("end", document.ends)):
+            if not np.array_equal(given[order], rows[name].to_numpy(dtype=np.int64)[stored]):
+                return False
+        if [document.contexts[i] for i in order] != rows["context"].iloc[stored].tolist():
+            return False
+    elif rows["text"].tolist() != document.texts:
+        return False
+    return all(
+        _equal([values[i] for i in order], rows[name].iloc[stored].tolist())
+        for name, values in document.extra.items()
+    )
 
 
 def known_vectors(store: Store, cursor: duckdb.DuckDBPyConnection, existing: Existing) -> dict[bytes, Floats]:
@@ -125,8 +125,8 @@ def known_vectors(store: Store, cursor: duckdb.DuckDBPyConnection, existing: Exi
     return {text_key(text): vector for text, vector in zip(texts, matrix, strict=True) if vector.any()}
 
 
-def _equal(given: pd.Series, stored: pd.Series) -> bool:
-    for a, b in zip(given.tolist(), stored.tolist(), strict=True):
+def _equal(given: Sequence[Any], stored: Sequence[Any]) -> bool:
+    for a, b in zip(given, stored, strict=True):
         missing_a = a is None or (not hasattr(a, "__len__") and pd.isna(a))
         missing_b = b is None or (not hasattr(b, "__len__") and pd.isna(b))
         if missing_a or missing_b:

@@ -1,4 +1,4 @@
-"""One document into the file, out of it, or replaced: everything that belongs to it in one transaction."""
+"""Documents into the file, out of it, or replaced: everything that belongs to one in the same transaction."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from ragnar_core.errors import StoreError
 from ragnar_core.store.cache import Change, Floats
-from ragnar_core.store.history import forget_history, note_write
+from ragnar_core.store.history import forget_history, note_writes
 from ragnar_core.store.layout import Layout
-from ragnar_core.store.postings import ChunkTerms, Ints
+from ragnar_core.store.postings import ChunkTerms, Ints, TermCoder
 from ragnar_core.store.prepare import Prepared
 from ragnar_core.store.schema import arrow_type, quote
-from ragnar_core.store.segments import delete_postings, insert_segment, insert_terms
+from ragnar_core.store.segments import delete_postings, insert_segments, insert_terms
 
 if TYPE_CHECKING:
+    from ragnar_core.store.opened import Opened
     from ragnar_core.store.reading import StoreReader
     from ragnar_core.store.store import Store
 
@@ -35,28 +35,40 @@ class Existing:
 
 def write_document(store: Store, document: Prepared, *, existing: Existing | None = None) -> Ints:
     """Adds a document, or puts it in the place of `existing`. Returns the new chunk ids, int64."""
+    return _write(store, [document], existing)
+
+
+def write_documents(store: Store, documents: Sequence[Prepared]) -> Ints:
+    """Adds documents in one transaction: all of them or none. Returns the new chunk ids, int64."""
+    return _write(store, documents, None) if documents else np.zeros(0, np.int64)
+
+
+def _write(store: Store, documents: Sequence[Prepared], existing: Existing | None) -> Ints:
     opened = store.opened
+    sizes = [len(document) for document in documents]
     gone = np.zeros(0, np.int64) if existing is None else existing.chunk_ids
     with opened.database.writing() as cursor:
         coder = opened.cache.term_coder(cursor)
-        terms = coder.encode(document.searched)
+        terms = ChunkTerms.join([_terms(coder, document, store.version) for document in documents])
         revision = opened.cache.revision + 1
         delete_chunks(cursor, store.layout, gone, revision)
-        doc_id = _document_row(cursor, document, existing) if store.version == 2 else None
-        note_write(cursor, document, doc_id, _model(store))
-        chunk_ids = _chunk_numbers(cursor, store.layout, len(document))
-        if len(document):
-            insert_arrow(cursor, store.layout.table, _columns(store, document, doc_id, chunk_ids))
-            insert_segment(cursor, revision, chunk_ids, terms)
+        doc_ids, chunk_ids = _numbers(cursor, store.layout, 0 if existing else len(documents), sum(sizes))
+        if existing is not None:
+            doc_ids = np.array([existing.doc_id])
+        if store.version == 2:
+            _document_rows(cursor, documents, doc_ids, replace=existing is not None)
+        numbers = doc_ids.tolist() if store.version == 2 else [None] * len(documents)
+        note_writes(cursor, documents, numbers, _model(store))
+        if len(chunk_ids):
+            groups = np.repeat(np.arange(len(documents)), sizes)
+            _insert_chunks(cursor, opened, _columns(store, documents, doc_ids, chunk_ids, groups))
+            insert_segments(cursor, revision, chunk_ids, terms, groups)
         else:
             count_write(cursor, revision)
         unsaved = coder.unsaved()
         insert_terms(cursor, unsaved)
     coder.mark_saved(len(unsaved))
-    vectors = document.vectors
-    if vectors is None:
-        vectors = np.zeros((len(document), store.dim), np.float32)
-    opened.cache.note(Change(revision, gone, chunk_ids, np.nan_to_num(vectors), terms))
+    opened.cache.note(Change(revision, gone, chunk_ids, np.nan_to_num(_vectors(store, documents)), terms))
     return chunk_ids
 
 
@@ -131,21 +143,28 @@ def _model(store: Store) -> str | None:
     return config.get("model") or config.get("provider")
 
 
-def _document_row(cursor: duckdb.DuckDBPyConnection, document: Prepared, existing: Existing | None) -> int:
-    if existing is not None:
-        cursor.execute("UPDATE documents SET text = ? WHERE doc_id = ?", [document.text, existing.doc_id])
-        return existing.doc_id
-    try:
-        row = cursor.execute(
-            "INSERT INTO documents (origin, text) VALUES (?, ?) RETURNING doc_id",
-            [document.origin, document.text],
-        ).fetchone()
-    except duckdb.ConstraintException as error:
-        raise StoreError(
-            f"{document.origin} is in the store already; use update to replace it, or delete it first"
-        ) from error
-    assert row is not None
-    return int(row[0])
+def _terms(coder: TermCoder, document: Prepared, version: int) -> ChunkTerms:
+    if version == 1:
+        return coder.encode(document.searched)
+    return coder.encode_ranges(document.text, document.starts, document.ends, document.contexts)
+
+
+def _document_rows(
+    cursor: duckdb.DuckDBPyConnection, documents: Sequence[Prepared], doc_ids: Ints, *, replace: bool
+) -> None:
+    if replace:
+        cursor.execute("UPDATE documents SET text = ? WHERE doc_id = ?", [documents[0].text, int(doc_ids[0])])
+        return
+    for document, doc_id in zip(documents, doc_ids.tolist(), strict=True):
+        try:
+            cursor.execute(
+                "INSERT INTO documents (doc_id, origin, text) VALUES (?, ?, ?)",
+                [doc_id, document.origin, document.text],
+            )
+        except duckdb.ConstraintException as error:
+            raise StoreError(
+                f"{document.origin} is in the store already; use update to replace it, or delete it first"
+            ) from error
 
 
 def delete_chunks(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ints, revision: int) -> None:
@@ -157,42 +176,83 @@ def delete_chunks(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: 
     delete_postings(cursor, revision, chunk_ids)
 
 
-def _chunk_numbers(cursor: duckdb.DuckDBPyConnection, layout: Layout, n: int) -> Ints:
-    """Ids from the file's sequence, which R uses as well."""
-    if not n:
-        return np.zeros(0, np.int64)
-    sql = f"SELECT nextval('{layout.chunk_sequence}') AS i FROM range(?)"
-    return np.asarray(cursor.execute(sql, [n]).fetchnumpy()["i"], np.int64)
+def _numbers(
+    cursor: duckdb.DuckDBPyConnection, layout: Layout, documents: int, chunks: int
+) -> tuple[Ints, Ints]:
+    """New document and chunk ids from the file's sequences, which R uses as well."""
+    if layout.doc_sequence is None:
+        documents = 0
+    parts = [
+        f"SELECT nextval('{sequence}') AS i FROM range({count})"
+        for sequence, count in ((layout.doc_sequence, documents), (layout.chunk_sequence, chunks))
+        if count
+    ]
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    found = np.asarray(cursor.execute(" UNION ALL ".join(parts)).fetchnumpy()["i"], np.int64)
+    return found[:documents], found[documents:]
 
 
-def _columns(store: Store, document: Prepared, doc_id: int | None, chunk_ids: Ints) -> dict[str, Any]:
-    table = document.table
-    columns: dict[str, Any] = {"chunk_id": pa.array(chunk_ids.astype(np.int32))}
+def _vectors(store: Store, documents: Sequence[Prepared]) -> Floats:
+    parts = [
+        np.zeros((len(document), store.dim), np.float32) if document.vectors is None else document.vectors
+        for document in documents
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _columns(
+    store: Store, documents: Sequence[Prepared], doc_ids: Ints, chunk_ids: Ints, groups: Ints
+) -> dict[str, pa.Array]:
+    columns: dict[str, pa.Array] = {"chunk_id": pa.array(chunk_ids.astype(np.int32))}
     if store.version == 2:
-        columns["doc_id"] = pa.array(np.full(len(document), doc_id, np.int32))
-        columns["start"] = pa.array(table["start"].to_numpy(dtype=np.int64).astype(np.int32) + 1)
-        columns["end"] = pa.array(table["end"].to_numpy(dtype=np.int64).astype(np.int32))
-        columns["context"] = pa.array(table["context"].tolist(), pa.string())
+        columns["doc_id"] = pa.array(doc_ids.astype(np.int32)[groups])
+        starts = np.concatenate([document.starts for document in documents])
+        columns["start"] = pa.array(starts.astype(np.int32) + 1)
+        columns["end"] = pa.array(np.concatenate([document.ends for document in documents]).astype(np.int32))
+        columns["context"] = pa.array([c for document in documents for c in document.contexts], pa.string())
     else:
-        columns["origin"] = pa.array([document.origin] * len(document), pa.string())
-        columns["hash"] = pa.array([document.hash] * len(document), pa.string())
-        columns["text"] = pa.array(table["text"].tolist(), pa.string())
+        columns["origin"] = pa.array([documents[i].origin for i in groups.tolist()], pa.string())
+        columns["hash"] = pa.array([documents[i].hash for i in groups.tolist()], pa.string())
+        columns["text"] = pa.array([text for document in documents for text in document.texts], pa.string())
     for name, kind in store.extra_cols.items():
-        if name in table:
-            columns[name] = _extra(table[name], name, kind)
-        elif store.version == 1:
+        given = [name in document.extra for document in documents]
+        if store.version == 1 and not all(given):
             raise StoreError(
                 f"the chunks have no column {name!r}, which this store needs; add it (it may be empty)"
             )
-    if store.dim and document.vectors is not None:
-        columns["embedding"] = vector_array(document.vectors)
+        if any(given):
+            values = [v for d in documents for v in d.extra.get(name, [None] * len(d))]
+            columns[name] = _extra(values, name, kind)
+    if store.dim:
+        columns["embedding"] = vector_array(_vectors(store, documents))
     return columns
 
 
-def _extra(values: pd.Series, name: str, kind: str) -> pa.Array:
+class _Rows:
+    """Arrow columns as the C stream of a table and nothing else: from a pyarrow table DuckDB goes through pyarrow's
+    scanner, which takes longer than the insert of a document's rows."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def _insert_chunks(cursor: duckdb.DuckDBPyConnection, opened: Opened, columns: dict[str, pa.Array]) -> None:
+    """Appends without a statement to parse where all columns of the table are there."""
+    if set(columns) == set(opened.chunk_columns):
+        rows = pa.table({name: columns[name] for name in opened.chunk_columns})
+        cursor.from_arrow(_Rows(rows)).insert_into(opened.layout.table)
+    else:
+        insert_arrow(cursor, opened.layout.table, columns)
+
+
+def _extra(values: list[Any], name: str, kind: str) -> pa.Array:
     wanted = arrow_type(kind)
     try:
-        return pa.array(values.tolist(), wanted, from_pandas=True)
+        return pa.array(values, wanted, from_pandas=True)
     except (
         pa.ArrowInvalid,
         pa.ArrowTypeError,

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragnar_core.chunking import ChunkSettings
+from ragnar_core.chunking import Chunks, ChunkSettings
 from ragnar_core.documents.document import MarkdownDocument
 from ragnar_core.embedding import FunctionEmbedder
 from ragnar_core.errors import EmbedError, StoreError
@@ -401,3 +401,42 @@ def test_another_process_is_named(tmp_path, embed):
     finally:
         process.communicate("\n", timeout=60)
     Store.connect(path).close()
+
+
+def test_documents_of_one_insert_go_in_together(store, chunks_of):
+    store.insert(chunks_of("The zebra.", "z.md"))
+    with pytest.raises(StoreError, match=r"z\.md is in the store already"):
+        store.insert([chunks_of("A lion.", "l.md"), chunks_of("Another zebra.", "z.md")])
+    assert store.documents()["origin"].tolist() == ["z.md"]
+    revision = store.revision
+    store.insert([chunks_of("A lion.", "l.md"), chunks_of("", "empty.md"), chunks_of(TEXT, "s.md", size=40)])
+    assert store.revision == revision + 1
+    assert store.documents()[["origin", "chunks"]].values.tolist() == [
+        ["z.md", 1], ["l.md", 1], ["empty.md", 0], ["s.md", 4],
+    ]  # fmt: skip
+    assert store.chunks()["text"].tolist()[:2] == ["The zebra.", "A lion."]
+    assert [write.chunks for write in store.history("s.md")] == [4]
+    with store.opened.database.reading() as cursor:
+        rows = cursor.execute(
+            "SELECT first_chunk_id, last_chunk_id, octet_length(chunk_ids) // 4 FROM ragnar_postings ORDER BY 1"
+        ).fetchall()
+    assert [last - first + 1 for first, last, _ in rows] == [1, 1, 4] == [n for _, _, n in rows]
+    assert store.check(probe=False)[0].kind == "empty_documents"
+    assert store.index_state().bm25 == "fresh"
+
+
+def test_extra_columns_that_only_some_documents_have_are_missing_in_the_others(tmp_path, embed, chunks_of):
+    with Store.create(tmp_path / "s.duckdb", embed, extra_cols={"year": int, "tags": list[str]}) as store:
+        dated = chunks_of("A lion.", "l.md").with_columns(year=1999)
+        store.insert([chunks_of("The zebra.", "z.md"), dated])
+        store.insert(chunks_of("An eel.", "e.md").with_columns(tags=[["sea", "river"]], year=[None]))
+        table = store.chunks()
+    assert table["year"].tolist() == [pd.NA, 1999, pd.NA]
+    assert [None if tags is None else list(tags) for tags in table["tags"]] == [None, None, ["sea", "river"]]
+
+
+def test_a_range_outside_the_document_is_refused(store):
+    document = MarkdownDocument("Twelve chars", "a")
+    with pytest.raises(StoreError, match="lies outside its 12 characters"):
+        store.insert(Chunks(document, None, np.array([0]), np.array([13]), [""]))
+    assert store.counts().documents == 0
