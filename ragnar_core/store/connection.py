@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ _HARDENING = (
     "enable_progress_bar = false",
 )
 
+_parsed: dict[str, Any] = {}
 _registry: dict[str, Database] = {}
 _registry_lock = threading.RLock()
 
@@ -89,8 +90,11 @@ class Database:
                     cursor.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor within a transaction that commits at the end and rolls back when anything was raised."""
+    def writing(self, *, short: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor within a transaction that commits at the end and rolls back when anything was raised.
+
+        `short` is for statements that only append a few rows: DuckDB's optimizer takes longer over them than they take.
+        """
         with self.write_lock:
             if self.read_only:
                 raise StoreError(
@@ -98,6 +102,8 @@ class Database:
                 )
             cursor = self._enter()
             try:
+                if short and self.path is not None:
+                    cursor.execute("PRAGMA disable_optimizer")
                 cursor.execute("BEGIN TRANSACTION")
                 try:
                     yield cursor
@@ -202,6 +208,16 @@ class Database:
         if self._root is not None:
             self._root.close()
             self._root = None
+
+
+def execute_parsed(
+    cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Any]
+) -> duckdb.DuckDBPyConnection:
+    """`cursor.execute` for the few statements that every insert needs: each is parsed once a process."""
+    statement = _parsed.get(sql)
+    if statement is None:
+        statement = _parsed[sql] = cursor.extract_statements(sql)[0]
+    return cursor.execute(statement, values)
 
 
 def acquire(path: str | None, *, read_only: bool) -> Database:

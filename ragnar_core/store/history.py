@@ -11,6 +11,7 @@ import duckdb
 
 from ragnar_core.chunking import ChunkSettings
 from ragnar_core.documents.document import ReadReport
+from ragnar_core.store.connection import execute_parsed
 from ragnar_core.store.prepare import Prepared
 
 
@@ -33,8 +34,8 @@ def note_writes(
     model: str | None,
 ) -> None:
     now = datetime.now(UTC).replace(tzinfo=None)
-    rows = [
-        [
+    for doc_id, document in zip(doc_ids, documents, strict=True):
+        values = [
             doc_id,
             document.origin,
             now,
@@ -43,9 +44,7 @@ def note_writes(
             model,
             json.dumps(document.report.to_dict()) if document.report else None,
         ]
-        for doc_id, document in zip(doc_ids, documents, strict=True)
-    ]
-    cursor.executemany("INSERT INTO ragnar_history VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        execute_parsed(cursor, "INSERT INTO ragnar_history VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def read_history(cursor: duckdb.DuckDBPyConnection, doc_id: int | None, origin: str | None) -> list[Written]:

@@ -68,11 +68,14 @@ def prepare(store: Store, given: Input, vectors: Any = None) -> list[Prepared]:
                 f"chunks (of markdown_chunk) or a data frame are needed, not {type(given).__name__}"
             )
         many = list(given)
-        if vectors is not None or not all(_is_chunks(chunks) for chunks in many):
+        each = [None] * len(many) if vectors is None else list(vectors)
+        if not all(_is_chunks(chunks) for chunks in many):
+            raise StoreError("insert takes chunks, a list of chunks, or a data frame")
+        if len(each) != len(many):
             raise StoreError(
-                "insert takes chunks, a list of chunks, or a data frame; vectors go with one of them"
+                f"vectors of a list of chunks are a list as well, an array a document; got {len(each)} for {len(many)}"
             )
-        documents = [_from_chunks(store, chunks, None) for chunks in many]
+        documents = [_from_chunks(store, *pair) for pair in zip(many, each, strict=True)]
     return documents
 
 

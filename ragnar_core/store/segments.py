@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ragnar_core.store.connection import execute_parsed
 from ragnar_core.store.postings import ChunkTerms, Ints
 
 # A list column would do, but DuckDB writes all earlier lists of the row group into its log with each transaction.
@@ -25,7 +26,8 @@ def insert_segment(
     if not len(chunk_ids):
         return
     packed = [part.tobytes() for part in _packed(chunk_ids, terms)]
-    cursor.execute(
+    execute_parsed(
+        cursor,
         "INSERT INTO ragnar_postings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [int(chunk_ids[0]), int(chunk_ids[-1]), revision, *packed],
     )
@@ -109,7 +111,7 @@ def delete_postings(cursor: duckdb.DuckDBPyConnection, revision: int, gone: Ints
 def insert_terms(cursor: duckdb.DuckDBPyConnection, terms: Sequence[tuple[int, str]]) -> None:
     if terms:
         words = "\n".join(term for _, term in terms)
-        cursor.execute("INSERT INTO ragnar_terms VALUES (?, ?)", [terms[0][0], words])
+        execute_parsed(cursor, "INSERT INTO ragnar_terms VALUES (?, ?)", [terms[0][0], words])
 
 
 def read_terms(cursor: duckdb.DuckDBPyConnection) -> dict[str, int]:

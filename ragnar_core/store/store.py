@@ -184,9 +184,9 @@ class Store(StoreReader):
         """Adds documents. Takes the chunks of one (`markdown_chunk`), a list of those, or a data frame with a column
         text and maybe origin, context, hash, embedding and the extra columns (a document an origin).
 
-        `vectors` float32 `(n, dim)` saves embedding. A call is one transaction: many documents at once go in faster than
-        one by one, and all of them or none. Raises StoreError when an origin is in the store already or something does
-        not fit, EmbedError when the model fails.
+        `vectors` float32 `(n, dim)`, or a list of these for a list of chunks, saves embedding. A call is one transaction:
+        many documents at once go in faster than one by one, and all of them or none. Raises StoreError when an origin is
+        in the store already or something does not fit, EmbedError when the model fails.
         """
         self._writable()
         documents = prepare(self, chunks, vectors)

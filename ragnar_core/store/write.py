@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ragnar_core.errors import StoreError
 from ragnar_core.store.cache import Change, Floats
+from ragnar_core.store.connection import execute_parsed
 from ragnar_core.store.history import forget_history, note_writes
 from ragnar_core.store.layout import Layout
 from ragnar_core.store.postings import ChunkTerms, Ints, TermCoder
@@ -47,7 +48,7 @@ def _write(store: Store, documents: Sequence[Prepared], existing: Existing | Non
     opened = store.opened
     sizes = [len(document) for document in documents]
     gone = np.zeros(0, np.int64) if existing is None else existing.chunk_ids
-    with opened.database.writing() as cursor:
+    with opened.database.writing(short=existing is None) as cursor:
         coder = opened.cache.term_coder(cursor)
         terms = ChunkTerms.join([_terms(coder, document, store.version) for document in documents])
         revision = opened.cache.revision + 1
@@ -157,7 +158,8 @@ def _document_rows(
         return
     for document, doc_id in zip(documents, doc_ids.tolist(), strict=True):
         try:
-            cursor.execute(
+            execute_parsed(
+                cursor,
                 "INSERT INTO documents (doc_id, origin, text) VALUES (?, ?, ?)",
                 [doc_id, document.origin, document.text],
             )
@@ -180,17 +182,14 @@ def _numbers(
     cursor: duckdb.DuckDBPyConnection, layout: Layout, documents: int, chunks: int
 ) -> tuple[Ints, Ints]:
     """New document and chunk ids from the file's sequences, which R uses as well."""
-    if layout.doc_sequence is None:
-        documents = 0
-    parts = [
-        f"SELECT nextval('{sequence}') AS i FROM range({count})"
-        for sequence, count in ((layout.doc_sequence, documents), (layout.chunk_sequence, chunks))
-        if count
-    ]
-    if not parts:
+    wanted = [(layout.doc_sequence, documents), (layout.chunk_sequence, chunks)]
+    wanted = [(sequence, count) for sequence, count in wanted if sequence and count]
+    if not wanted:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    found = np.asarray(cursor.execute(" UNION ALL ".join(parts)).fetchnumpy()["i"], np.int64)
-    return found[:documents], found[documents:]
+    sql = " UNION ALL ".join(f"SELECT nextval('{sequence}') FROM range(?)" for sequence, _ in wanted)
+    rows = execute_parsed(cursor, sql, [count for _, count in wanted]).fetchall()
+    numbers = np.array(rows, np.int64)[:, 0]
+    return numbers[: len(numbers) - chunks], numbers[len(numbers) - chunks :]
 
 
 def _vectors(store: Store, documents: Sequence[Prepared]) -> Floats:

@@ -425,6 +425,16 @@ def test_documents_of_one_insert_go_in_together(store, chunks_of):
     assert store.index_state().bm25 == "fresh"
 
 
+def test_a_list_of_chunks_takes_a_list_of_vectors(store, chunks_of, model):
+    vectors = np.eye(8, dtype=np.float32)
+    two = [chunks_of("A lion.", "l.md"), chunks_of("A zebra.", "z.md")]
+    with pytest.raises(StoreError, match="got 1 for 2"):
+        store.insert(two, vectors=[vectors[:1]])
+    store.insert(two, vectors=[vectors[:1], vectors[3:4]])
+    assert store.vectors().matrix.tolist() == [vectors[0].tolist(), vectors[3].tolist()]
+    assert model.texts == []
+
+
 def test_extra_columns_that_only_some_documents_have_are_missing_in_the_others(tmp_path, embed, chunks_of):
     with Store.create(tmp_path / "s.duckdb", embed, extra_cols={"year": int, "tags": list[str]}) as store:
         dated = chunks_of("A lion.", "l.md").with_columns(year=1999)
