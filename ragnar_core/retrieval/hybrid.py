@@ -66,6 +66,7 @@ def retrieve_hybrid(
     min_bm25: float | None = None,
     selection: Selection | None = None,
     vector: Any = None,
+    exact: bool = False,
 ) -> pd.DataFrame:
     """Chunks in the order of both searches together, best first; equal scores in the order of chunk_id.
 
@@ -85,6 +86,7 @@ def retrieve_hybrid(
         candidates: how deep each search goes; at least ``top_k`` is taken, and more where passages run out.
         min_similarity: leave out chunks below it, whichever search found them; so does min_bm25.
         vector: the query's vector where it is known; else the store's embedder makes it.
+        exact: as in ``retrieve_vss``, whose ``.attrs["vss"]`` the result has as well.
         Others: as in ``retrieve_vss`` and ``retrieve_bm25``.
 
     Returns:
@@ -115,13 +117,16 @@ def retrieve_hybrid(
         min_similarity=min_similarity,
         min_bm25=min_bm25,
         vector=vector,
+        exact=exact,
     )
 
     def ranker(depth: int) -> Candidates:
         fused = fuse_prepared(ready, weights, fusion=fusion, rrf_k=rrf_k, candidates=max(reach, depth))
         return _candidates(ready, fused, fusion, depth)
 
-    return select(store, ranker, top_k, selection or Selection())
+    found = select(store, ranker, top_k, selection or Selection())
+    found.attrs.update(ready.facts)
+    return found
 
 
 def check_fusion(fusion: str, rrf_k: float) -> None:

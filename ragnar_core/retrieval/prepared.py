@@ -4,7 +4,7 @@ through."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ragnar_core.retrieval.allowed import allowed_rows
 from ragnar_core.retrieval.filters import Filter
+from ragnar_core.retrieval.near import rank_near
 from ragnar_core.retrieval.query import both_tables, is_blank, query_terms, query_vector
 from ragnar_core.retrieval.scoring import (
     Floats,
@@ -19,10 +20,10 @@ from ragnar_core.retrieval.scoring import (
     Rows,
     bm25_scores,
     rank_scores,
-    rank_vectors,
     vector_distances,
 )
 from ragnar_core.retrieval.thresholds import SLACK, passing, similar_rows
+from ragnar_core.store.ann import GraphView, graph_view
 
 if TYPE_CHECKING:
     from ragnar_core.store import PostingsTable, Store, VectorTable
@@ -33,7 +34,8 @@ NOTHING = Ranking(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64))
 @dataclass(frozen=True)
 class Prepared:
     """A question over both tables. ``vector`` is None for a blank text, or where ``no_vector`` says what kept
-    it away; ``allowed`` is None when nothing is shut out."""
+    it away; ``allowed`` is None when nothing is shut out. ``facts["vss"]`` says how the last ``by_vss``
+    searched: "exact" or "approximate"."""
 
     vectors: VectorTable
     postings: PostingsTable
@@ -44,11 +46,15 @@ class Prepared:
     allowed: Rows | None
     method: str
     no_vector: str = ""
+    graph: GraphView | None = None
+    facts: dict[str, str] = field(default_factory=dict)
 
     def by_vss(self, depth: int) -> Ranking:
         if self.vector is None:
             return NOTHING
-        return rank_vectors(self.vectors, self.vector, self.method, depth, self.allowed)
+        found = rank_near(self.vectors, self.vector, self.method, depth, self.allowed, self.graph)
+        self.facts["vss"] = "exact" if found.exact else "approximate"
+        return found
 
     def by_bm25(self, depth: int) -> Ranking:
         return rank_scores(self.scores, depth, self.allowed)
@@ -72,8 +78,10 @@ def prepare(
     min_bm25: float | None = None,
     vector: Any = None,
     words_only: bool = False,
+    exact: bool = False,
 ) -> Prepared:
-    """``words_only`` needs no vector. Raises what the searches raise: RetrievalError, FilterError, EmbedError."""
+    """``words_only`` needs no vector; ``exact`` does without a store's graph. Raises what the searches raise:
+    RetrievalError, FilterError, EmbedError."""
     vectors, postings = both_tables(store)
     filtered = allowed = allowed_rows(store, filter, vectors.chunk_ids)
     terms = query_terms(store, query)
@@ -82,7 +90,8 @@ def prepare(
     if not words_only and (not is_blank(query) or vector is not None):
         found = query_vector(store, query if vector is None else vector, method)
         allowed = similar_rows(vectors, found, min_similarity, allowed)
+    graph = graph_view(store, vectors) if found is not None and allowed is None and not exact else None
     if min_bm25:
         enough = passing(scores, min_bm25) >= min_bm25 - SLACK
         allowed = np.flatnonzero(enough) if allowed is None else allowed[enough[allowed]]
-    return Prepared(vectors, postings, found, terms, scores, filtered, allowed, method)
+    return Prepared(vectors, postings, found, terms, scores, filtered, allowed, method, graph=graph)

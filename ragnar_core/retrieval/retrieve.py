@@ -42,6 +42,7 @@ def retrieve(
     limit: int | None = None,
     min_similarity: float | None = None,
     min_bm25: float | None = None,
+    exact: bool = False,
 ) -> pd.DataFrame:
     """What VSS or BM25 finds for a query or any of several queries, each chunk once, merged into passages.
 
@@ -54,6 +55,7 @@ def retrieve(
         limit: at most so many rows, and no fewer as long as there are more: ``top_k`` grows until they are
             found.
         min_similarity: leave out chunks below it, whichever search found them; so does min_bm25.
+        exact: as in ``retrieve_vss``, whose ``.attrs["vss"]`` the result has as well.
         Others: as in ``retrieve_vss`` and ``retrieve_bm25``.
 
     Returns:
@@ -90,6 +92,7 @@ def retrieve(
             conjunctive=conjunctive,
             min_similarity=min_similarity,
             min_bm25=min_bm25,
+            exact=exact,
         )
         for one in queries
     ]
@@ -97,7 +100,10 @@ def retrieve(
         chunks, exhausted = _union(store, ready, queries, top_k, several=not isinstance(query, str))
         table = chunks_deoverlap(store, chunks) if deoverlap else chunks
         if wanted is None or len(table) >= wanted or exhausted:
-            return table if wanted is None else table.head(wanted)
+            table = table if wanted is None else table.head(wanted)
+            approximate = any(one.facts.get("vss") == "approximate" for one in ready)
+            table.attrs["vss"] = "approximate" if approximate else "exact"
+            return table
         top_k = max(2 * top_k, wanted)
 
 

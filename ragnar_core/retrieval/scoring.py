@@ -27,10 +27,12 @@ SCORE_STEP = 1e-12
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows best first, each with its metric: ``rows`` int64 (m,), ``values`` float64 (m,)."""
+    """Rows best first, each with its metric: ``rows`` int64 (m,), ``values`` float64 (m,). Not ``exact``: a better
+    row may be missing."""
 
     rows: Rows
     values: Floats
+    exact: bool = True
 
     def __len__(self) -> int:
         return len(self.rows)

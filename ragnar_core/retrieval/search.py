@@ -45,7 +45,7 @@ FUNCTIONS = {
     "union": "retrieve",
 }
 TAKES = {
-    "vss": ("top_k", "method", "filter", "min_similarity", "selection"),
+    "vss": ("top_k", "method", "filter", "min_similarity", "selection", "exact"),
     "bm25": ("top_k", "k", "b", "conjunctive", "filter", "min_bm25", "selection"),
     "hybrid": (
         "top_k",
@@ -61,6 +61,7 @@ TAKES = {
         "min_similarity",
         "min_bm25",
         "selection",
+        "exact",
     ),
     "union": (
         "top_k",
@@ -73,6 +74,7 @@ TAKES = {
         "filter",
         "min_similarity",
         "min_bm25",
+        "exact",
     ),
 }
 
@@ -105,6 +107,7 @@ class SearchSettings:
     deoverlap: bool = True
     limit: int | None = None
     selection: Selection = field(default_factory=Selection)
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.mode, str) or self.mode not in FUNCTIONS:
@@ -218,6 +221,7 @@ def search_ids(
         min_bm25=None if settings.mode == "vss" else settings.min_bm25,
         vector=None if words_only else vector,
         words_only=words_only,
+        exact=settings.exact,
     )
     if settings.mode == "vss":
         rows = ready.by_vss(settings.top_k).rows

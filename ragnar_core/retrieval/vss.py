@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from ragnar_core.retrieval.allowed import allowed_rows
 from ragnar_core.retrieval.filters import Filter
+from ragnar_core.retrieval.near import rank_near
 from ragnar_core.retrieval.query import check_method, check_store, check_top_k, is_blank, query_vector
-from ragnar_core.retrieval.scoring import Ranking, Rows, rank_vectors, vector_distances
+from ragnar_core.retrieval.scoring import Ranking, Rows, vector_distances
 from ragnar_core.retrieval.selection import Candidates, Selection, select
 from ragnar_core.retrieval.thresholds import check_threshold, similar_rows
+from ragnar_core.store.ann import GraphView, graph_view
 
 if TYPE_CHECKING:
     from ragnar_core.store import Store, VectorTable
@@ -29,8 +31,12 @@ def retrieve_vss(
     filter: str | Mapping[str, Any] | Filter | None = None,
     min_similarity: float | None = None,
     selection: Selection | None = None,
+    exact: bool = False,
 ) -> pd.DataFrame:
-    """The chunks nearest to the query's vector, nearest first, exactly; ties in the order of chunk_id.
+    """The chunks nearest to the query's vector, nearest first; ties in the order of chunk_id.
+
+    Every vector is compared, unless a store of 300,000 chunks or more keeps a graph (``docs/store.md``): then one of
+    the nearest may be missing. ``.attrs["vss"]`` of the result says "exact" or "approximate".
 
     Args:
         query: a text (embedded by the store's embedder) or a vector of ``store.dim`` numbers.
@@ -40,6 +46,7 @@ def retrieve_vss(
         filter: conditions on columns, as a dict or as text (see ``docs/retrieval.md``).
         min_similarity: leave out chunks whose cosine similarity to the query is lower, whatever the method.
         selection: distinct passages, limits per document, diversity; see ``Selection``.
+        exact: compare every vector in any case.
 
     Returns:
         The columns of ``store.fetch`` with ``metric_name`` (the method) and ``metric_value``. A blank query
@@ -56,20 +63,32 @@ def retrieve_vss(
     table = store.vectors()
     allowed = allowed_rows(store, filter, table.chunk_ids)
     if is_blank(query):
-        ranker = _nothing(method)
+        ranker, facts = _nothing(method), {"vss": "exact"}
     else:
         vector = query_vector(store, query, method)
         allowed = similar_rows(table, vector, min_similarity, allowed)
-        ranker = _ranker(table, vector, method, allowed)
-    return select(store, ranker, top_k, selection or Selection())
+        graph = graph_view(store, table) if allowed is None and not exact else None
+        ranker, facts = _ranker(table, vector, method, allowed, graph)
+    found = select(store, ranker, top_k, selection or Selection())
+    found.attrs.update(facts)
+    return found
 
 
-def _ranker(table: VectorTable, vector: NDArray[np.float32], method: str, allowed: Rows | None) -> Any:
+def _ranker(
+    table: VectorTable,
+    vector: NDArray[np.float32],
+    method: str,
+    allowed: Rows | None,
+    graph: GraphView | None,
+) -> tuple[Any, dict[str, str]]:
+    facts: dict[str, str] = {}
+
     def best(depth: int) -> Candidates:
-        found = rank_vectors(table, vector, method, depth, allowed)
+        found = rank_near(table, vector, method, depth, allowed, graph)
+        facts["vss"] = "exact" if found.exact else "approximate"
         return vss_candidates(table, vector, method, found)
 
-    return best
+    return best, facts
 
 
 def vss_candidates(

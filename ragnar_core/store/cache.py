@@ -66,6 +66,8 @@ class Cache:
         self.layout = layout
         self.dim = dim
         self.revision = 0
+        # How often the vectors were read from the file; between two times a chunk's vector does not change.
+        self.loads = 0
         self.coder: TermCoder | None = None
         self._lock = threading.RLock()
         self._notes: list[Change] = []
@@ -104,6 +106,7 @@ class Cache:
                     revision = file_revision(cursor)
                     table = load_vectors(cursor, self.layout, self.dim)
                 self._vectors = (revision, table, _Buffer(table.matrix, len(table)))
+                self.loads += 1
             return self._vectors[1]
 
     def postings(self, open_snapshot: Snapshot) -> PostingsTable:

@@ -11,11 +11,9 @@ import numpy as np
 
 from ragnar_core.errors import EmbedError, StoreError
 from ragnar_core.store import interop_r
+from ragnar_core.store.ann import available
 from ragnar_core.store.cache import fixed_size_matrix
-from ragnar_core.store.index import (
-    ids_of,
-    index_state,
-)
+from ragnar_core.store.index import ids_of, index_state
 from ragnar_core.store.repairs import REPAIRS, bad_vectors, copies, orphan_chunks, outside_ranges
 from ragnar_core.store.text import texts_of
 
@@ -115,7 +113,25 @@ def _indexes(store: Store) -> list[Finding]:
                 state.missing_vectors,
             )
         )
-    return found
+    return found + _graph(store, state.ann, state.ann_stale)
+
+
+def _graph(store: Store, state: str, stale: int) -> list[Finding]:
+    name = f"{Path(store.location).name}.ann"
+    if state == "damaged":
+        said = f"The graph for approximate search, {name}, is damaged or not this store's; searches do without it."
+        return [
+            Finding("bad_ann", "warning", said, f"Delete {name}; build it anew if the store is that large.")
+        ]
+    if state == "stale":
+        said = f"{stale} chunks were written or deleted since {name} was built; written ones are searched exactly."
+        return [Finding("stale_ann", "note", said, f"Build {name} anew.", stale)]
+    if state == "absent":
+        can = available()
+        said = "Each query is compared with all vectors of this large store"
+        said += "." if can else "; with usearch installed, a graph for approximate search can be built."
+        return [Finding("absent_ann", "note", said, f"Build that graph, {name}." if can else None)]
+    return []
 
 
 def _orphans(store: Store) -> list[Finding]:

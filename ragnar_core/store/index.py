@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ragnar_core.errors import StoreError
 from ragnar_core.store.analyzer import Analyzer, AnalyzerOptions
+from ragnar_core.store.ann import build_graph, graph_state
 from ragnar_core.store.cache import Floats
 from ragnar_core.store.extensions import load_extension
 from ragnar_core.store.layout import Layout
@@ -43,6 +44,9 @@ class IndexState:
     missing_vectors: chunks with text and without a vector.
     r_fts: the state of ragnar's own full-text index in the file.
     r_hnsw: names of ragnar's vector indexes in the file. While there are any, the file can only be read.
+    ann: the graph for approximate search beside a very large store: "none" (too small to need one), "absent", "fresh",
+        "stale" (`ann_stale` chunks were written or deleted since; those written are searched exactly beside it), or
+        "damaged" (ignored).
     """
 
     bm25: str
@@ -51,6 +55,8 @@ class IndexState:
     missing_vectors: int
     r_fts: str
     r_hnsw: tuple[str, ...]
+    ann: str = "none"
+    ann_stale: int = 0
 
 
 def index_state(store: Store) -> IndexState:
@@ -65,7 +71,13 @@ def index_state(store: Store) -> IndexState:
         bm25 = "fresh" if not stale else "absent" if missing == chunks else "stale"
         without = len(_without_vector(cursor, store)) if store.dim else 0
         vss = "absent" if not store.dim else "stale" if without else "fresh"
-        return IndexState(bm25, vss, stale, without, _r_fts(cursor, table), hnsw_indexes(cursor))
+        with_vector = (
+            ids_of(cursor, f"SELECT chunk_id FROM {table} WHERE embedding IS NOT NULL")
+            if store.dim
+            else here[:0]
+        )
+        graph = graph_state(store, with_vector)
+        return IndexState(bm25, vss, stale, without, _r_fts(cursor, table), hnsw_indexes(cursor), *graph)
 
 
 def build_index(store: Store, kinds: Iterable[str], for_r: bool, progress: Progress | None) -> None:
@@ -78,6 +90,7 @@ def build_index(store: Store, kinds: Iterable[str], for_r: bool, progress: Progr
         index_missing(store, progress)
     if "vss" in wanted and store.dim:
         embed_missing_vectors(store, progress)
+        build_graph(store, progress)
     if for_r:
         _build_for_r(store, wanted)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ragnar_core.embedding import Embedder
 from ragnar_core.errors import StoreError
 from ragnar_core.store import interop_r
+from ragnar_core.store.ann import delete_graph
 from ragnar_core.store.index import ids_of
 from ragnar_core.store.postings import Ints
 from ragnar_core.store.prepare import check_vectors
@@ -105,6 +106,7 @@ def _exchange(store: Store, embedder: Embedder) -> None:
         opened.embed_config = config
         opened.r_call = interop_r.read_embed(interop_r.write_embed(config)).call
         opened.cache.forget_tables(revision)
+    delete_graph(store)
 
 
 def _write_model(

@@ -12,6 +12,7 @@ import numpy as np
 
 from ragnar_core.errors import StoreError
 from ragnar_core.store import interop_r
+from ragnar_core.store.ann import build_graph, delete_graph
 from ragnar_core.store.cache import load_vectors
 from ragnar_core.store.connection import STORAGE_VERSION, create_file
 from ragnar_core.store.index import drop_hnsw, embed_missing_vectors, ids_of, index_missing
@@ -125,6 +126,11 @@ def compact(store: Store) -> None:
         Path(made).unlink(missing_ok=True)
 
 
+def _repair_graph(store: Store) -> None:
+    delete_graph(store)
+    build_graph(store)
+
+
 REPAIRS: dict[str, Callable[[Store], object]] = {
     "r_hnsw": drop_hnsw,
     "stale_index": index_missing,
@@ -137,5 +143,8 @@ REPAIRS: dict[str, Callable[[Store], object]] = {
     "duplicate_documents": _repair_duplicates,
     "bloat": compact,
     "two_models": _repair_r_model,
+    "bad_ann": _repair_graph,
+    "stale_ann": _repair_graph,
+    "absent_ann": _repair_graph,
     "other_model": lambda store: store.reembed(store.embedder),
 }

@@ -131,6 +131,7 @@ class Store(StoreReader):
             finally:
                 release(database, read_only=False)
             _remove(path + ".wal", only=True)
+            _remove(path + ".ann", only=True)
             os.replace(made, path)
         finally:
             _remove(made)
@@ -269,6 +270,10 @@ class Store(StoreReader):
         ("vss"). With `for_r` also builds ragnar's own indexes in the file, so that R can search it at once; that needs
         DuckDB's extensions (StoreError says how to get them), and with "vss" the file cannot be written afterwards until
         `drop_hnsw`.
+
+        Of 300,000 chunks or more "vss" also writes a graph for approximate search into `<store>.ann`, if usearch is
+        installed (`docs/store.md`); `progress` counts its vectors as well. Building it anew takes in what was written
+        since.
 
         A store that only this library writes needs none of it: every write keeps its postings and vectors.
         """
