@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragnar_core.retrieval.scoring import Ranking, Rows, rank_vectors
+from ragnar_core.retrieval.scoring import Ranking, Rows, rank_vectors, vector_distances
 from ragnar_core.store.ann import GraphView
 
 if TYPE_CHECKING:
@@ -44,5 +44,6 @@ def rank_near(
     if len(graph.outside):
         beside = rank_vectors(table, query, method, top_k, graph.outside)
         rows = np.concatenate([rows, beside.rows])
-    found = rank_vectors(table, query, method, top_k, np.unique(rows))
-    return Ranking(found.rows, found.values, exact=False)
+    values = vector_distances(table, query, method, rows)
+    order = np.lexsort((rows, values))[:top_k]
+    return Ranking(rows[order], values[order], exact=False)
