@@ -1,12 +1,18 @@
 """How fast documents go into a store, beside raghilda, LanceDB and Chroma: same chunks, same vectors, one committed
-transaction a document of 20 chunks.
+transaction a document of 20 chunks; then many documents a transaction, where a system can.
 
-    python benchmarks/store.py                     # 10,000 chunks in each system
-    python benchmarks/store.py --chunks 100000 --systems ours,lancedb,chroma
+What an insert includes differs, so two rates are printed for each: of the inserts alone, and of the inserts with the
+building of a BM25 index after them, after which all of them can be searched by words.
+
+    ours      BM25 postings within each transaction, which is synced to the disk (fsync) before insert returns
+    raghilda  a DuckDB transaction, synced; BM25 and HNSW are built afterwards
+    lancedb   a new version of the table, written without a sync to the disk; BM25 is built afterwards
+    chroma    SQLite transactions, synced, with an index of letter triples for substrings, and an HNSW index in memory;
+              it has no BM25 of its own
 
 Each system runs in a process of its own and is left out when it is not installed. raghilda embeds and cuts by itself, so it
-gets documents with ready chunks and a model that looks vectors up; it is slow enough to be measured on fewer chunks
-(--raghilda-chunks).
+gets documents with ready chunks and a model that looks vectors up. raghilda and Chroma are slow enough to be measured on
+fewer chunks (--raghilda-chunks, --chroma-chunks).
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 CHUNKS_A_DOCUMENT, SIZE, DIM = 20, 1600, 384
+MANY = 50
 Document = tuple[str, str, list[tuple[int, int]], np.ndarray]
 
 
@@ -62,6 +69,18 @@ def ours(folder: Path, n: int) -> dict[str, float]:
         store.insert(chunks, vectors=vectors)
 
     measured = _insert(n, insert)
+    measured["insert_and_bm25_per_s"] = measured["chunks_per_s"]
+
+    def insert_many(some: list[Document]) -> None:
+        chunks = []
+        for origin, text, ranges, _ in some:
+            starts, ends = np.array(ranges).T
+            chunks.append(Chunks(MarkdownDocument(text, origin), None, starts, ends, [""] * len(ranges)))
+        many.insert(chunks, vectors=[vectors for *_, vectors in some])
+
+    with Store.create(folder / "many.duckdb", embedding_size=DIM) as many:
+        measured["many_documents_per_s"] = _insert_many(n, insert_many)
+    (folder / "many.duckdb").unlink()
     started = time.perf_counter()
     store.close()
     measured["close_s"] = time.perf_counter() - started
@@ -132,6 +151,7 @@ def raghilda(folder: Path, n: int) -> dict[str, float]:
         started = time.perf_counter()
         store.build_index(kind)
         measured[f"build_{kind}_s"] = time.perf_counter() - started
+    _with_index(measured, n)
     store.con.close()
     measured["file_mb"] = _megabytes(folder)
     return measured
@@ -152,21 +172,19 @@ def lancedb(folder: Path, n: int) -> dict[str, float]:
     )
     table = database.create_table("chunks", schema=schema)
 
-    def insert(document: Document) -> None:
+    def rows(document: Document) -> Any:
         origin, text, ranges, vectors = document
-        table.add(
-            pa.table(
-                {
-                    "origin": [origin] * len(ranges),
-                    "start": pa.array([a for a, _ in ranges], pa.int32()),
-                    "text": [text[a:b] for a, b in ranges],
-                    "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
-                },
-                schema=schema,
-            )
+        return pa.table(
+            {
+                "origin": [origin] * len(ranges),
+                "start": pa.array([a for a, _ in ranges], pa.int32()),
+                "text": [text[a:b] for a, b in ranges],
+                "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
+            },
+            schema=schema,
         )
 
-    measured = _insert(n, insert)
+    measured = _insert(n, lambda document: table.add(rows(document)))
     started = time.perf_counter()
     try:
         from lancedb.index import FTS
@@ -175,7 +193,12 @@ def lancedb(folder: Path, n: int) -> dict[str, float]:
     except (ImportError, TypeError, ValueError):
         table.create_fts_index("text", use_tantivy=False)
     measured["build_bm25_s"] = time.perf_counter() - started
+    _with_index(measured, n)
     measured["file_mb"] = _megabytes(folder)
+    many = database.create_table("many", schema=schema)
+    measured["many_documents_per_s"] = _insert_many(
+        n, lambda some: many.add(pa.concat_tables([rows(document) for document in some]))
+    )
     return measured
 
 
@@ -214,6 +237,7 @@ def main() -> None:
     )
     parser.add_argument("--chunks", type=int, default=10_000)
     parser.add_argument("--raghilda-chunks", type=int, default=1_000)
+    parser.add_argument("--chroma-chunks", type=int, default=20_000)
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -226,7 +250,7 @@ def main() -> None:
         return
     results: dict[str, dict[str, float]] = {}
     for system in arguments.systems.split(","):
-        n = min(arguments.chunks, arguments.raghilda_chunks) if system == "raghilda" else arguments.chunks
+        n = min(arguments.chunks, getattr(arguments, f"{system}_chunks", arguments.chunks))
         command = [sys.executable, __file__, "--one", system, "--chunks", str(n)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         line = next((line for line in run.stdout.splitlines() if line.startswith("RESULT")), None)
@@ -239,7 +263,11 @@ def main() -> None:
     if "ours" in results:
         for system, measured in results.items():
             ratio = results["ours"]["chunks_per_s"] / measured["chunks_per_s"]
-            print(f"insert, ours / {system}: {ratio:.1f}")
+            print(f"insert, ours / {system}: {ratio:.2f}", end="")
+            if "insert_and_bm25_per_s" in measured:
+                both = results["ours"]["insert_and_bm25_per_s"] / measured["insert_and_bm25_per_s"]
+                print(f"; insert and BM25 index: {both:.2f}", end="")
+            print()
 
 
 def _insert(n: int, insert: Callable[[Document], None]) -> dict[str, float]:
@@ -251,6 +279,23 @@ def _insert(n: int, insert: Callable[[Document], None]) -> dict[str, float]:
         wall += time.perf_counter() - a
         cpu += time.process_time() - b
     return {"chunks_per_s": n / wall, "chunks_per_cpu_s": n / cpu}
+
+
+def _insert_many(n: int, insert: Callable[[list[Document]], None]) -> float:
+    """Chunks a second, MANY documents at a time."""
+    wall, waiting = 0.0, list[Document]()
+    for number, document in enumerate(documents(n), 1):
+        waiting.append(document)
+        if len(waiting) == MANY or number == n // CHUNKS_A_DOCUMENT:
+            started = time.perf_counter()
+            insert(waiting)
+            wall += time.perf_counter() - started
+            waiting = []
+    return n / wall
+
+
+def _with_index(measured: dict[str, float], n: int) -> None:
+    measured["insert_and_bm25_per_s"] = n / (n / measured["chunks_per_s"] + measured["build_bm25_s"])
 
 
 def _megabytes(folder: Path) -> float:

@@ -25,7 +25,15 @@ def care(name: str) -> None:
         border=True,
         help="Written with every chunk; stale only after another program wrote.",
     )
-    grid.metric("VSS", state.vss, border=True, help="Exact: whatever has a vector is found.")
+    exact = state.ann in ("none", "absent", "damaged")
+    grid.metric(
+        "VSS",
+        state.vss,
+        border=True,
+        help="Exact: whatever has a vector is found."
+        if exact
+        else f"Approximate, by a graph beside the store ({state.ann}); searches with a filter are exact.",
+    )
     grid.metric("Size", f"{counts.bytes / 1e6:,.1f} MB", border=True)
     grid.metric("Schema", f"version {store.version}", border=True)
     if state.stale_chunks:
