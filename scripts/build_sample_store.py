@@ -1,9 +1,15 @@
-"""Build the sample store `data/handbook.duckdb` from `docs/handbook/`. Run it after changing the handbook."""
+"""Build the sample store `data/handbook.duckdb` from `docs/handbook/`. Run it after changing the handbook.
+
+    python scripts/build_sample_store.py
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ragnar_core import ChunkSettings, Embedder, Store, embed_default, read_as_markdown
 
