@@ -87,14 +87,18 @@ def _controls(store: Store) -> tuple[str, str, str, Any]:
 
 
 def _follow_url(*, changed: bool) -> None:
-    """A chunk that a link, another page or the URL names is shown even where the search does not find it."""
+    """A chunk that a link, another page or the URL names is shown even where the search does not find it.
+
+    The URL counts once a session: from then on the list says the choice in it, and a request may still carry an older
+    one.
+    """
     state = st.session_state
     if changed:
         state["inspect_pinned"] = False
     wanted = state.pop("inspect_chunk", None)
-    asked = st.query_params.get("chunk", "")
-    if wanted is None and asked and asked != state.get("inspect_written"):
-        state["inspect_written"] = asked
+    asked = "" if state.get("inspect_opened") else st.query_params.get("chunk", "")
+    state["inspect_opened"] = True
+    if wanted is None and asked:
         if re.fullmatch("[0-9]{1,18}", asked):
             wanted = int(asked)
         else:
@@ -111,31 +115,13 @@ def _miss(sentence: str) -> None:
 
 
 def _go(chunk_id: int) -> None:
+    _choose(chunk_id, pinned=True)
+
+
+def _choose(chunk_id: int, *, pinned: bool = False) -> None:
     st.session_state["inspect_selected"] = chunk_id
-    st.session_state["inspect_pinned"] = True
+    st.session_state["inspect_pinned"] = pinned
     st.session_state["inspect_missing"] = []
-    _write(chunk_id)
-
-
-def _choose(chunk_id: int) -> None:
-    st.session_state["inspect_selected"] = chunk_id
-    st.session_state["inspect_pinned"] = False
-    st.session_state["inspect_missing"] = []
-    _write(chunk_id)
-
-
-def _write(chosen: int | None) -> None:
-    """Say the choice in the address.
-
-    Done with the choice itself: a request can come with the address of an older one, which is not a new wish then.
-    """
-    written = "" if chosen is None else str(chosen)
-    if written != st.query_params.get("chunk", ""):
-        if written:
-            st.query_params["chunk"] = written
-        else:
-            st.query_params.pop("chunk", None)
-    st.session_state["inspect_written"] = written
 
 
 def _chosen(found: Listing | None) -> int | None:
@@ -151,7 +137,6 @@ def _chosen(found: Listing | None) -> int | None:
             chosen = int(found.ids[0]) if found is not None and len(found.ids) else None
             state["inspect_pinned"] = False
     state["inspect_selected"] = chosen
-    _write(chosen)
     return chosen
 
 
@@ -174,6 +159,7 @@ def _list(found: Listing, chosen: int | None, query: str) -> None:
         rows, chosen=chosen if place is not None else None, key="passages", choose=_choose, turn=turn,
         summary=_summary(found, first, len(rows), query), earlier=first > 0, later=first + PAGE < len(found.ids),
         search_key="find", rank=first + 1 if query else 0, empty=_nothing(query),
+        address={"chunk": "" if chosen is None else str(chosen)},
     )  # fmt: skip
 
 

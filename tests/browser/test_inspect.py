@@ -63,13 +63,38 @@ def test_search_move_and_clear_by_keyboard(open_page, zoo: str) -> None:
     expect(page.locator(f".row[data-id='{before}']")).to_have_attribute("aria-selected", "false")
     moved = chosen(page)
     expect(page).to_have_url(re.compile(f"chunk={moved}(&|$)"))
+    expect(page).to_have_url(re.compile("find=walrus(&|$)"))
     expect(page.locator(f".row[data-id='{moved}'] .rank")).to_have_text("2")
 
     page.keyboard.press("Escape")
     expect(search).to_have_value("")
     expect(page.locator(".row mark")).to_have_count(0)
     expect(page.locator(f".row[data-id='{moved}']")).to_have_attribute("aria-selected", "true")
+    expect(page).to_have_url(re.compile(r"^[^?]*\?((?!find=).)*$"))
     shot(page, "inspect_keyboard")
+
+
+def test_what_is_typed_stays_in_the_address_with_the_passage_it_leads_to(open_page, zoo: str) -> None:
+    page = open_page()
+    page.goto(f"{zoo}&chunk=9")
+    expect(page.locator(".row[aria-selected=true]")).to_have_attribute("data-id", "9")
+    settle(page)
+    for word in ("seal", "walrus", "clams"):
+        page.locator(".st-key-find input").fill(word)
+        expect(page.locator(".row mark").first).to_have_text(word)
+        settle(page)
+        best = chosen(page)
+        expect(page).to_have_url(re.compile(f"find={word}(&|$)"))
+        expect(page).to_have_url(re.compile(f"chunk={best}(&|$)"))
+    address = page.url
+    page.get_by_role("link", name="Start").first.click()
+    expect(page.get_by_role("heading", name="Inspect")).to_have_count(0)
+    settle(page)
+    assert "chunk=" not in page.url
+    other = open_page()
+    other.goto(address)
+    expect(other.locator(".row[aria-selected=true]")).to_have_attribute("data-id", str(best))
+    expect(other.locator(".st-key-find input")).to_have_value("clams")
 
 
 def test_quick_keys_end_where_they_lead(open_page, zoo: str) -> None:

@@ -49,6 +49,18 @@ function content(data) {
   return nodes;
 }
 
+function write(address, state) {
+  const url = new URL(location.href);
+  state.path ??= url.pathname;
+  // The list of a page that is being left must not write into the next one's address.
+  if (state.path !== url.pathname) return;
+  for (const [name, value] of Object.entries(address)) {
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  }
+  if (url.href !== location.href) history.replaceState(history.state, "", url);
+}
+
 const typing = (node) => node && (/^(INPUT|TEXTAREA|SELECT)$/.test(node.tagName) || node.isContentEditable);
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -94,6 +106,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (data.seq >= state.seq) {
     state.seq = data.seq;
     if (state.id !== data.chosen) show(data.chosen, true);
+    write(data.address, state);
   }
 
   bar.replaceChildren();

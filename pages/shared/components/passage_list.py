@@ -45,13 +45,15 @@ def passage_list(
     rank: int = 1,
     compact: bool = False,
     label: str = "Passages",
+    address: dict[str, str] | None = None,
 ) -> None:
     """Draw the list with the chunk id `chosen` marked.
 
     `choose(id)` is called before the next run when the person picks another passage, `turn(-1 or 1)` when they leaf
     (`earlier`, `later`: whether there is somewhere to leaf to). With `search_key`, the key of the search box, the list
     listens to the whole page: `/` goes to the box, Escape empties it, arrows, j and k move. `rank` numbers the first
-    row; 0 shows no numbers.
+    row; 0 shows no numbers. `address` are parameters that the browser writes into the page's URL, or takes out where
+    empty: `st.query_params`, written in a run, would undo what a widget bound to the URL has put there since.
     """
 
     def on_choice() -> None:
@@ -77,5 +79,6 @@ def passage_list(
         "rank": rank,
         "compact": compact,
         "label": label,
+        "address": address or {},
     }
     _component(key=key, data=data, on_chosen_change=on_choice, on_turned_change=on_turn)
