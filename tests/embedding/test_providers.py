@@ -532,8 +532,10 @@ def test_a_setting_cannot_lead_the_request_to_another_host(config):
 
 
 def test_a_wrong_type_in_a_configuration_is_an_embed_error():
-    with pytest.raises(EmbedError, match="do not fit"):
+    with pytest.raises(EmbedError, match="OpenAI needs the name of a model, not 7"):
         embedder_from_config({"provider": "openai", "model": 7})
+    with pytest.raises(EmbedError, match="do not fit"):
+        embedder_from_config({"provider": "openai", "model": "m", "base_url": 7})
 
 
 def test_providers_tell_their_settings():
