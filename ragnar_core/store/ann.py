@@ -8,6 +8,7 @@ store, or of another state of this one, can cost time and never an answer. Whate
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import mmap
@@ -146,11 +147,13 @@ def build_graph(store: Store, progress: Callable[[int, int], None] | None = None
 
 
 def delete_graph(store: Store) -> None:
+    """Takes the file away. One that cannot be deleted (on Windows, while another process has it mapped) stays, and is
+    believed no further than its fingerprints go."""
     path = ann_path(store)
     if path is not None:
-        with _lock:
+        with _lock, contextlib.suppress(OSError):
             store.opened.database.shared.pop("ann", None)
-            path.unlink(missing_ok=True)
+            path.unlink()
 
 
 def graph_state(store: Store, here: Ints) -> tuple[str, int]:
@@ -182,7 +185,7 @@ def _look(store: Store) -> _Seen | None:
     if seen is None or seen.stamp != stamp:
         try:
             seen = _Seen(stamp, _read(path, store.dim))
-        except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+        except (OSError, ValueError, RuntimeError, LookupError, TypeError) as error:
             seen = _Seen(stamp, None, str(error))
         shared["ann"] = seen
     return seen
