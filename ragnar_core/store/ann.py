@@ -41,7 +41,13 @@ _MAGIC = b"ragnar ann 1\n\0\0\0"
 _ALIGN = 64
 _BATCH = 10_000
 # bfloat16 halves the file and the time to build; the graph only proposes, so its rounding costs nothing.
-_GRAPH = {"metric": "cos", "dtype": "bf16", "connectivity": 32, "expansion_add": 128, "expansion_search": 512}
+_GRAPH: dict[str, Any] = {
+    "metric": "cos",
+    "dtype": "bf16",
+    "connectivity": 32,
+    "expansion_add": 128,
+    "expansion_search": 512,
+}
 _lock = threading.RLock()
 
 
