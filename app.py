@@ -31,7 +31,7 @@ page = st.navigation(
     },
     expanded=True,
 )
-sidebar.draw()
+sidebar.draw(page)
 try:
     page.run()
 except Exception as error:

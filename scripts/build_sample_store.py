@@ -1,6 +1,6 @@
 """Build the sample store `data/handbook.duckdb` from `docs/handbook/`. Run it after changing the handbook.
 
-    python scripts/build_sample_store.py
+python scripts/build_sample_store.py
 """
 
 from __future__ import annotations

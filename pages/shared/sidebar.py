@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.shared import workspace
 from pages.shared.jobs import manager
@@ -10,7 +13,9 @@ from pages.shared.shell import plain
 from ragnar_core import RagnarError
 
 
-def draw() -> None:
+def draw(page: Any) -> None:
+    """`page`, as `st.navigation` gave it, is the one that this run shows."""
+    st.session_state["page"], st.session_state["page_hash"] = page, _page_of_run()
     names = workspace.store_names()
     if (chosen := st.session_state.pop("open_next", None)) in names:
         st.session_state["store"] = chosen
@@ -39,8 +44,17 @@ def _jobs() -> None:
 
 @st.fragment(run_every=1.0)
 def _working() -> None:
+    if _page_of_run() != st.session_state["page_hash"]:
+        # The browser asked for this before it knew of a switch to another page, and now takes the old page for the one
+        # that is shown: it would drop all that the new one has drawn.
+        st.switch_page(st.session_state["page"])
     active = manager().active()
     if not active:
         st.rerun()
     for job in active:
         st.caption(f":material/progress_activity: {plain(job.title)} · {job.fraction:.0%}")
+
+
+def _page_of_run() -> str:
+    context = get_script_run_ctx()
+    return context.page_script_hash if context else ""

@@ -37,8 +37,9 @@ SHOTS = os.environ.get("RAGNAR_SHOTS")
 
 
 @contextlib.contextmanager
-def running_server(home: Path, log: Path) -> Iterator[str]:
-    """Start the app as the README does, with `home` as the folder of stores; yields its URL."""
+def running_server(home: Path, log: Path, script: str = "app.py") -> Iterator[str]:
+    """Start the app as the README does, with `home` as the folder of stores; yields its URL. Another `script` may import
+    what the app does."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -47,7 +48,7 @@ def running_server(home: Path, log: Path) -> Iterator[str]:
         "-m",
         "streamlit",
         "run",
-        "app.py",
+        script,
         "--server.port",
         str(port),
         "--server.address",
