@@ -169,9 +169,8 @@ class TermCoder:
                 ranges = zip(contexts, starts.tolist(), ends.tolist(), strict=True)
                 return self.encode([f"{c}\n{text[a:b]}" if c else text[a:b] for c, a, b in ranges])
             shared = SharedCodes(self._codes_of, text, starts, ends)
-            known: dict[str, list[int]] = {"": []} | {
-                context: self._codes_of(context) for context in {*contexts} - {""}
-            }
+            # In the order of the chunks, so that the same documents always give the same numbers.
+            known = {context: self._codes_of(context) for context in dict.fromkeys(contexts)}
             ranges = zip(contexts, starts.tolist(), ends.tolist(), strict=True)
             coded = [known[context] + shared.between(a, b) for context, a, b in ranges]
             return ChunkTerms.join([self._count(coded[i : i + _BATCH]) for i in range(0, len(coded), _BATCH)])

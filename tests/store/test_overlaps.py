@@ -85,3 +85,11 @@ def test_what_ranges_share_is_looked_at_once():
     found = [shared.between(start, end) for start, end in zip(starts, ends, strict=True)]
     assert found == [[3, 3, 5, 4], [5, 4, 4, 3], [4, 3, 5, 5]]
     assert seen == ["one two ", "three four", " ", "five six", " seven eight"]
+
+
+def test_the_same_chunks_always_give_the_same_numbers():
+    words = [f"w{number}" for number in range(40)]
+    text = " ".join(reversed(words))
+    coder = TermCoder(Analyzer(AnalyzerOptions(language=None)), {})
+    coder.encode_ranges(text, np.zeros(40, np.int64), np.full(40, len(text)), words)
+    assert list(coder.ids) == words
