@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ragnar_core.documents.limits import megabytes
+from ragnar_core.documents.pdf_tables import RuledTable, in_reading_order, ruled_tables
 from ragnar_core.documents.read import Reading, Source
 from ragnar_core.documents.readers import markitdown_converter
 from ragnar_core.errors import DocumentError
@@ -165,33 +166,34 @@ def _plumbed_pages(source: Source) -> Iterator[str]:
         for number, page in enumerate(pdf.pages, 1):
             if options.cancel is not None and options.cancel.is_set():
                 raise DocumentError(f"Reading {source.origin} was cancelled at page {number} of {total}.")
-            text = markitdown_pdf._extract_form_content_from_words(page)
+            tables = ruled_tables(page)
+            text = None if tables else markitdown_pdf._extract_form_content_from_words(page)
             if text is None:
-                text = _prose(page.layout)
+                text = _prose(page.layout, tables)
             yield markitdown_pdf._merge_partial_numbering_lines(text)
             page.close()
             if options.progress is not None:
                 options.progress(number, total)
 
 
-def _prose(layout: Any) -> str:
-    """A page's text in reading order, as pdfminer's own text output has it."""
+def _prose(layout: Any, tables: list[RuledTable]) -> str:
+    """A page's text in reading order, as pdfminer's own text output has it, with the tables where they stand."""
     from pdfminer.layout import LAParams, LTContainer, LTText, LTTextBox
 
+    if tables:
+        # Out before lines are made of characters: a line may run from a table into what stands beside it.
+        layout._objs = [item for item in layout if not any(table.holds(item) for table in tables)]
     layout.analyze(LAParams())
-    parts: list[str] = []
 
-    def render(item: Any) -> None:
+    def render(item: Any) -> str:
         if isinstance(item, LTContainer):
-            for child in item:
-                render(child)
-        elif isinstance(item, LTText):
-            parts.append(item.get_text())
-        if isinstance(item, LTTextBox):
-            parts.append("\n")
+            text = "".join(map(render, item))
+        else:
+            text = item.get_text() if isinstance(item, LTText) else ""
+        return text + "\n" if isinstance(item, LTTextBox) else text
 
-    render(layout)
-    return "".join(parts)
+    parts = [(item, render(item)) for item in layout]
+    return "".join(in_reading_order([part for part in parts if part[1]], tables))
 
 
 def _repaired_pages(source: Source, error: Exception, notes: list[str]) -> list[str]:

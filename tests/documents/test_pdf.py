@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import threading
 from types import ModuleType
 from typing import Any
@@ -156,3 +157,89 @@ def test_reading_the_same_large_file_again_does_not_add_memory(make: ModuleType)
         read_bytes(data, "x.pdf")
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert grown < 50
+
+
+TABLE = [["Region", "Sales 2023", "Sales | 2024"], ["North", "12", "15"], ["South\nand sea", "", "9"]]
+AS_MARKDOWN = [
+    "| Region | Sales 2023 | Sales \\| 2024 |",
+    "| --- | --- | --- |",
+    "| North | 12 | 15 |",
+    "| South and sea |  | 9 |",
+]
+
+
+def story(*parts: Any) -> bytes:
+    """A PDF of what reportlab lays out: "# …" is a centred title, other texts are paragraphs, lists are ruled tables."""
+    from reportlab.lib.styles import getSampleStyleSheet
+    from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
+
+    styles = getSampleStyleSheet()
+    made = [
+        Paragraph(part.removeprefix("# "), styles["Title" if part.startswith("# ") else "Normal"])
+        if isinstance(part, str)
+        else Table(part, style=[("GRID", (0, 0), (-1, -1), 1, "black")])
+        for part in parts
+    ]
+    out = io.BytesIO()
+    SimpleDocTemplate(out).build(made)
+    return out.getvalue()
+
+
+def lines_of(data: bytes) -> list[str]:
+    return [line for line in read_bytes(data, "x.pdf").text.splitlines() if line]
+
+
+def test_a_ruled_table_keeps_its_rows_and_its_place() -> None:
+    assert lines_of(story("# Report", "Before.", TABLE, "Between.", [["a", "b"], ["1", "2"]], "After.")) == [
+        "Report",
+        "Before.",
+        *AS_MARKDOWN,
+        "Between.",
+        "| a | b |",
+        "| --- | --- |",
+        "| 1 | 2 |",
+        "After.",
+    ]
+    assert lines_of(story(TABLE)) == AS_MARKDOWN
+    long = lines_of(story([[f"Item {n}", f"words of item {n} " * 3, f"{n}.00"] for n in range(12)]))
+    assert long[0] == "| Item 0 | words of item 0 words of item 0 words of item 0 | 0.00 |"
+    assert len(long) == 13
+
+
+def test_a_table_in_one_of_two_columns_stays_in_it(make: ModuleType) -> None:
+    def draw(canvas: Any, number: int) -> None:
+        for row in range(12):
+            canvas.drawString(60, 700 - 14 * row, f"left column text number {row}")
+            if row not in (4, 5, 6, 7):
+                canvas.drawString(330, 700 - 14 * row, f"right column text number {row}")
+        canvas.grid([330, 400, 470], [598, 620, 642])
+        for x, y, text in ((334, 626, "k"), (404, 626, "v"), (334, 604, "one"), (404, 604, "1")):
+            canvas.drawString(x, y, text)
+
+    found = lines_of(make.pdf([[]], draw=draw))
+    assert found[:12] == [f"left column text number {row}" for row in range(12)]
+    assert found[12:] == [
+        *(f"right column text number {row}" for row in range(4)),
+        "| k | v |",
+        "| --- | --- |",
+        "| one | 1 |",
+        *(f"right column text number {row}" for row in range(8, 12)),
+    ]
+
+
+def test_a_frame_around_text_is_no_table(make: ModuleType) -> None:
+    def draw(canvas: Any, number: int) -> None:
+        canvas.rect(50, 600, 400, 120)
+        canvas.line(50, 660, 450, 660)
+        canvas.drawString(60, 700, "A framed sentence.")
+        canvas.drawString(60, 620, "Another one below the line.")
+
+    assert lines_of(make.pdf([[]], draw=draw)) == ["A framed sentence.", "Another one below the line."]
+
+
+def test_a_drawing_of_very_many_lines_is_read_as_prose(make: ModuleType) -> None:
+    def draw(canvas: Any, number: int) -> None:
+        canvas.grid(list(range(50, 550, 4)), list(range(50, 600, 1)))
+        canvas.drawString(60, 700, "Above the raster.")
+
+    assert "Above the raster." in lines_of(make.pdf([[]], draw=draw))
