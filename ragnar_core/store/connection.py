@@ -299,10 +299,22 @@ def _connect(path: str | None, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         return duckdb.connect(MEMORY)
     if not Path(path).exists():
         raise StoreError(f"there is no store at {path}; make one with Store.create")
+    if not _may_be_duckdb(path):
+        # DuckDB itself would open a CSV or Parquet file as a database of its own.
+        raise StoreError(f"{path} is not a DuckDB file, and so no store; it was left as it is")
     try:
         return duckdb.connect(path, read_only=read_only)
     except duckdb.Error as error:
         raise StoreError(_explain(error, path)) from error
+
+
+def _may_be_duckdb(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            head = file.read(12)
+    except OSError:
+        return True
+    return not head or head[8:] == b"DUCK"
 
 
 def _explain(error: duckdb.Error, path: str) -> str:

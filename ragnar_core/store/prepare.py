@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ragnar_core.store.store import Store
 
 Input = Chunks | pd.DataFrame | Sequence[Chunks]
+MOST_GAP = 2
 Embed = Callable[[list[str]], Floats]
 
 
@@ -201,7 +202,7 @@ def _from_chunks(store: Store, chunks: Any, vectors: Any) -> Prepared:
         searched=_searched(store, contexts, texts),
         extra=_extra(store, columns, len(texts)),
         hash=document.hash if store.version == 1 else "",
-        vectors=_given(store, vectors, len(texts)),
+        vectors=_given(store, vectors, texts),
         settings=getattr(chunks, "settings", None),
         report=document.report,
     )
@@ -228,7 +229,7 @@ def _from_frame(store: Store, frame: pd.DataFrame, vectors: Any) -> list[Prepare
         raise StoreError(f"text may not be missing (row {int(missing.to_numpy().argmax()) + 1})")
     if vectors is None and "embedding" in frame:
         vectors = _stacked(frame["embedding"])
-    vectors = _given(store, vectors, len(frame))
+    vectors = _given(store, vectors, frame["text"].astype(str).tolist())
     origins = frame["origin"] if "origin" in frame else pd.Series([None] * len(frame), dtype=object)
     groups: dict[Any, list[int]] = {}
     for row, origin in enumerate(origins):
@@ -238,9 +239,8 @@ def _from_frame(store: Store, frame: pd.DataFrame, vectors: Any) -> list[Prepare
     for origin, rows in groups.items():
         table = frame.iloc[rows]
         texts = [str(text) for text in table["text"]]
-        starts = np.cumsum([0, *(len(text) + 2 for text in texts[:-1])], dtype=np.int64)
         contexts = _strings(table["context"].tolist() if "context" in table else [""] * len(texts))
-        whole = "\n\n".join(texts)
+        whole, starts = _laid_out(table, texts, origin if isinstance(origin, str) else None)
         digest = (
             table["hash"].iloc[0]
             if "hash" in table
@@ -263,6 +263,30 @@ def _from_frame(store: Store, frame: pd.DataFrame, vectors: Any) -> list[Prepare
     return documents
 
 
+def _laid_out(table: pd.DataFrame, texts: list[str], origin: str | None) -> tuple[str, Ints]:
+    """(the document, where each text starts in it). By the columns start and end, where rows have them: what chunks share is
+    there once, and a gap of more than two characters becomes an empty line. Else one behind the other."""
+    ranged = {"start", "end"} <= set(table.columns) and not table[["start", "end"]].isna().to_numpy().any()
+    if origin is None or not ranged:
+        return "\n\n".join(texts), np.cumsum([0, *(len(text) + 2 for text in texts[:-1])], dtype=np.int64)
+    given = table["start"].to_numpy(dtype=np.int64)
+    ends = table["end"].to_numpy(dtype=np.int64)
+    starts, whole, left_out = given.copy(), "", 0
+    for row in np.lexsort((ends, given)).tolist():
+        gap = int(given[row]) - left_out - len(whole)
+        left_out += max(gap - (MOST_GAP if whole else 0), 0)
+        start = starts[row] = int(given[row]) - left_out
+        text, shared = texts[row], max(len(whole) - start, 0)
+        fits = given[row] >= 0 and ends[row] - given[row] == len(text)
+        if not fits or not text.startswith(whole[start : start + len(text)]):
+            raise StoreError(
+                f"start and end of row {row + 1} of {origin} do not fit its text and the chunks beside it; drop both "
+                "columns to store the texts one behind the other"
+            )
+        whole += "\n" * (start - len(whole)) + text[shared:]
+    return whole, starts
+
+
 def _extra(store: Store, columns: Mapping[str, Any] | pd.DataFrame, n: int) -> dict[str, list[Any]]:
     extra = {name: pd.Series(columns[name]).tolist() for name in store.extra_cols if name in columns}
     for name, values in extra.items():
@@ -281,14 +305,21 @@ def _strings(contexts: Sequence[Any]) -> list[str]:
     return [context if isinstance(context, str) else "" for context in contexts]
 
 
-def _given(store: Store, vectors: Any, n: int) -> Floats | None:
+def _given(store: Store, vectors: Any, texts: Sequence[str]) -> Floats | None:
     if vectors is None:
         return None
     if not store.dim:
         raise StoreError(
             "this store has no vectors (it was made without a model); create one with embedding_size="
         )
-    return check_vectors(vectors, n, store.dim, "the column embedding" if n else "nothing")
+    checked = check_vectors(vectors, len(texts), store.dim, "the column embedding" if texts else "nothing")
+    for row in np.flatnonzero(np.isnan(checked[:, 0])).tolist():
+        if texts[row].strip():
+            raise StoreError(
+                f"text {row + 1} of {len(texts)} comes with a vector that is all NaN; only blank texts have none. Leave "
+                "vectors out, and the store's model makes them"
+            )
+    return checked
 
 
 def _stacked(column: Any) -> Any:

@@ -183,7 +183,8 @@ class Store(StoreReader):
 
     def insert(self, chunks: Input, *, vectors: Any = None) -> None:
         """Adds documents. Takes the chunks of one (`markdown_chunk`), a list of those, or a data frame with a column
-        text and maybe origin, context, hash, embedding and the extra columns (a document an origin).
+        text and maybe origin, context, start and end (as `chunks()` has them), hash, embedding and the extra columns (a
+        document an origin). Other columns are left out.
 
         `vectors` float32 `(n, dim)`, or a list of these for a list of chunks, saves embedding. A call is one transaction:
         many documents at once go in faster than one by one, and all of them or none. Raises StoreError when an origin is

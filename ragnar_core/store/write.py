@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -251,6 +252,9 @@ def _insert_chunks(cursor: duckdb.DuckDBPyConnection, opened: Opened, columns: d
 def _extra(values: list[Any], name: str, kind: str) -> pa.Array:
     wanted = arrow_type(kind)
     try:
+        if pa.types.is_decimal(wanted):
+            # A data frame's prices are floats: the shortest writing of one is what was meant.
+            values = [Decimal(repr(value)) if isinstance(value, float) else value for value in values]
         return pa.array(values, wanted, from_pandas=True)
     except (
         pa.ArrowInvalid,
