@@ -70,6 +70,7 @@ def _controls(query: str, columns: list[results.Column]) -> bool:
             required=True,
             key="view",
             bind="query-params",
+            persist_state="session",
             label_visibility="collapsed",
             help="Two methods, or two stores or settings of your choice.",
         )

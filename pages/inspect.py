@@ -76,7 +76,7 @@ def _controls(store: Store) -> tuple[str, str, str, Any]:
                                       label_visibility="collapsed")  # fmt: skip
         label = st.selectbox("Document", [ALL, *listed["label"]], key="doc", bind="query-params", width=155,
                              label_visibility="collapsed")  # fmt: skip
-        filter_text = st.text_input("Filter", key="filter", bind="query-params", placeholder="Filter: start > 1000 …",
+        filter_text = st.text_input("Filter", key="where", bind="query-params", placeholder="Filter: start > 1000 …",
                                     width=180, label_visibility="collapsed", icon=":material/filter_alt:")  # fmt: skip
     at = listed.index[listed["label"] == label]
     doc_id = None if label in (None, ALL) or not len(at) else listed["doc_id"][at[0]]
@@ -175,7 +175,7 @@ def _summary(found: Listing, first: int, shown: int, query: str) -> str:
 def _nothing(query: str) -> str:
     if query:
         return "Nothing found. BM25 matches words: try other words, VSS, or a wider filter."
-    if st.session_state.get("filter") or st.session_state.get("doc") not in (None, ALL):
+    if st.session_state.get("where") or st.session_state.get("doc") not in (None, ALL):
         return "No chunk passes the filter."
     return "This store holds no chunks yet."
 

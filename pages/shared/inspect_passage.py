@@ -37,8 +37,8 @@ def draw(store: Store, chunk_id: int, query: str, *, go: Callable[[int], None], 
     draw_facts(chunk_facts(store, row, whole))
     if outside:
         st.caption(":material/info: The search on the left does not find this passage.")
-    view = st.segmented_control("View", VIEWS, default=VIEWS[0], required=True, key="view", bind="query-params",
-                                label_visibility="collapsed")  # fmt: skip
+    view = st.segmented_control("View", VIEWS, default=VIEWS[0], required=True, key="show", bind="query-params",
+                                persist_state="session", label_visibility="collapsed")  # fmt: skip
     words = _words(store, row.text, query)
     if view == "Raw":
         passage_view(text=row.text, words=words, key="raw")

@@ -96,9 +96,9 @@ def check(page, *expected: str) -> None:
     [
         ("compare?store=hostile&q=walrus", [SCRIPT, ORIGIN]),
         ("inspect?store=hostile", [SCRIPT, ORIGIN, "costs $5 to $10", ":red[not red]", "[link](javascript:"]),
-        ("inspect?store=hostile&view=Raw&find=walrus", [SCRIPT, ORIGIN, "</div></pre></textarea><img src=x"]),
-        ("inspect?store=hostile&view=In+document", [SCRIPT, "</div></pre></textarea><img src=x"]),
-        ("inspect?store=hostile&view=History", [ORIGIN, f"{SCRIPT}:red[x]"]),
+        ("inspect?store=hostile&show=Raw&find=walrus", [SCRIPT, ORIGIN, "</div></pre></textarea><img src=x"]),
+        ("inspect?store=hostile&show=In+document", [SCRIPT, "</div></pre></textarea><img src=x"]),
+        ("inspect?store=hostile&show=History", [ORIGIN, f"{SCRIPT}:red[x]"]),
         ("map?store=hostile&colour=By+kind&star=walrus", [SCRIPT, ORIGIN, f"{SCRIPT}:red[x]"]),
         ("documents", [ORIGIN]),
         ("chunking", [SCRIPT, "</div></pre></textarea><img src=x"]),
@@ -120,7 +120,7 @@ def test_hostile_words_in_the_address(open_page, hostile: str) -> None:
     word = "<img src=x onerror=window.ran='url'>:red[u]"
     addresses = (
         f"compare?q={word}",
-        f"inspect?find={word}&filter={word}&doc={word}",
+        f"inspect?find={word}&where={word}&doc={word}",
         f"map?star={word}&store={word}",
     )
     for address in addresses:

@@ -115,7 +115,7 @@ def test_quick_keys_end_where_they_lead(open_page, zoo: str) -> None:
 
 def test_a_link_shows_the_same_view_and_the_handle_moves(open_page, zoo: str) -> None:
     page = open_page()
-    page.goto(f"{zoo}&find=walrus&chunk=5&view=In+document")
+    page.goto(f"{zoo}&find=walrus&chunk=5&show=In+document")
     own = page.locator(".flag.own")
     expect(own).to_have_text("chunk 5")
     page.locator(".flag", has_text=re.compile("^chunk 6$")).click()

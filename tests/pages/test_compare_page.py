@@ -187,6 +187,19 @@ def test_what_is_no_choice_in_the_address_is_the_default(opened, shown, name: st
     assert [one.store_name for one in shown[-1]] == ["zoo", "zoo"]
 
 
+def test_compare_and_inspect_keep_each_their_own_view_and_filter(opened) -> None:
+    app = page(q="purr", view="A / B", filter="year >= 2021")
+    app.switch_page("pages/inspect.py").run()
+    assert (app.segmented_control(key="show").value, app.text_input(key="where").value) == ("Rendered", "")
+    app.segmented_control(key="show").set_value("Raw").run()
+    app.switch_page("pages/compare.py").run()
+    assert app.segmented_control(key="view").value == "A / B"
+    assert app.text_input(key="filter").value == "year >= 2021"
+    app.switch_page("pages/inspect.py").run()
+    assert app.segmented_control(key="show").value == "Raw"
+    assert wrong(app) == []
+
+
 def test_a_default_in_the_address_is_no_changed_setting(opened) -> None:
     app = page(q="purr", top_k="8", bm25_k="1.2", distance="Cosine distance", all_words="false", filter="")
     assert labels(app) == ["Settings", "Filter", "Queries", "Export"]

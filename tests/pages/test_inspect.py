@@ -127,13 +127,13 @@ def test_vss_lists_every_chunk_and_hybrid_both(open_inspect) -> None:
 def test_filter_and_document_narrow_list_and_search(open_inspect) -> None:
     notes = listed(open_inspect(doc="javascript:alert(1)"))
     assert {row["group"] for row in notes["rows"]} == {"javascript:alert(1)"}
-    both = listed(open_inspect(find="clams", filter='kind == "https"'))
+    both = listed(open_inspect(find="clams", where='kind == "https"'))
     assert {row["origin"] for row in both["rows"]} == {"https://example.org/guide.md"}
-    assert listed(open_inspect(filter="start > 100000"))["empty"] == "No chunk passes the filter."
+    assert listed(open_inspect(where="start > 100000"))["empty"] == "No chunk passes the filter."
 
 
 def test_a_filter_that_is_wrong_says_so_and_keeps_the_page(open_inspect) -> None:
-    app = open_inspect(filter="colour == 3")
+    app = open_inspect(where="colour == 3")
     assert "colour" in app.error[0].value
     assert app.get("expander")
 
@@ -145,7 +145,7 @@ def test_a_query_without_results_says_what_to_try(open_inspect) -> None:
 
 
 def test_the_chunk_of_the_url_is_shown_though_the_search_lacks_it(open_inspect) -> None:
-    app = open_inspect(find="walrus", chunk="4", view="Raw")
+    app = open_inspect(find="walrus", chunk="4", show="Raw")
     assert 4 not in [row["id"] for row in listed(app)["rows"]]
     assert listed(app)["chosen"] is None
     assert any("does not find this passage" in caption.value for caption in app.caption)
@@ -191,7 +191,7 @@ def test_the_choice_stays_with_its_chunk_and_goes_with_it(open_inspect) -> None:
     app = open_inspect(find="clams")
     ids = [row["id"] for row in listed(app)["rows"]]
     app.session_state["inspect_selected"] = ids[2]
-    app.segmented_control(key="view").set_value("Raw").run()
+    app.segmented_control(key="show").set_value("Raw").run()
     assert listed(app)["chosen"] == ids[2]
     app.text_input(key="find").set_value("walrus").run()
     again = [row["id"] for row in listed(app)["rows"]]
@@ -215,7 +215,7 @@ def test_only_web_origins_are_links(open_inspect) -> None:
 
 
 def test_the_chunk_in_its_document_with_neighbours_and_overlaps(open_inspect, home: Path) -> None:
-    app = open_inspect(chunk="2", view="In document")
+    app = open_inspect(chunk="2", show="In document")
     window = drawn(app, "ragnar_doc_context")[0]
     with Store.connect(home / "zoo.duckdb") as store:
         table = store.chunks(1)
@@ -230,7 +230,7 @@ def test_the_chunk_in_its_document_with_neighbours_and_overlaps(open_inspect, ho
 
 
 def test_nearest_lists_the_others_with_what_they_share(open_inspect) -> None:
-    app = open_inspect(chunk="2", view="Nearest")
+    app = open_inspect(chunk="2", show="Nearest")
     near = drawn(app, "ragnar_passage_list")[1]
     assert 2 not in [row["id"] for row in near["rows"]]
     likeness = [float(row["score"]) for row in near["rows"]]
@@ -239,14 +239,14 @@ def test_nearest_lists_the_others_with_what_they_share(open_inspect) -> None:
 
 
 def test_history_names_settings_model_and_layout(open_inspect) -> None:
-    said = facts(open_inspect(chunk="1", view="History"))
+    said = facts(open_inspect(chunk="1", show="History"))
     assert ChunkSettings(target_size=200).as_python() in said.replace("&quot;", '"')
     assert "wordllama" in said
     assert "ragnar, version 2" in said
 
 
 def test_a_store_of_chunks_alone_shows_them_in_a_row(open_inspect) -> None:
-    app = open_inspect("flat", view="In document")
+    app = open_inspect("flat", show="In document")
     window = drawn(app, "ragnar_doc_context")[0]
     assert window["text"] == "first walrus\n\nsecond seal"
     assert window["chunks"] == [[1, 0, 12], [2, 14, 25]]
@@ -254,7 +254,7 @@ def test_a_store_of_chunks_alone_shows_them_in_a_row(open_inspect) -> None:
 
 
 def test_a_raghilda_store_opens_for_reading(open_inspect) -> None:
-    app = open_inspect("strange", find="walrus", view="In document")
+    app = open_inspect("strange", find="walrus", show="In document")
     assert [row["id"] for row in listed(app)["rows"]] == [2]
     assert drawn(app, "ragnar_doc_context")[0]["text"] == "A seal barks. A walrus sings."
 
@@ -274,7 +274,7 @@ def test_an_empty_store_leads_to_build(open_inspect, monkeypatch: pytest.MonkeyP
 
 
 def test_copy_as_python_runs(open_inspect, home: Path, capsys: pytest.CaptureFixture) -> None:
-    app = open_inspect(find="clams", filter="start >= 0")
+    app = open_inspect(find="clams", where="start >= 0")
     exec(compile(app.code[0].value, "copied", "exec"), {})
     assert "metric_value" in capsys.readouterr().out
 
@@ -289,5 +289,5 @@ def test_a_chunk_without_a_vector_is_near_to_none(
         )
     with duckdb.connect(str(tmp_path / "zeros.duckdb")) as file:
         file.execute("UPDATE embeddings SET embedding = [0, 0, 0] WHERE chunk_id = 1")
-    app = open_inspect("zeros", view="Nearest")
+    app = open_inspect("zeros", show="Nearest")
     assert app.info[0].value == "This chunk has no vector, so it is near to none."
