@@ -68,20 +68,23 @@ def remember(query: str) -> None:
 def queries(query: str) -> None:
     with st.popover("Queries", icon=":material/history:", key="queries"):
         saved = SavedQueries(workspace.folder() / "queries.json")
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            name = st.text_input(
+        # In a form a name that was just typed arrives together with the click.
+        with (
+            st.form("save_search", border=False),
+            st.container(horizontal=True, vertical_alignment="bottom"),
+        ):
+            st.text_input(
                 "Save this search as",
                 key="save_name",
                 placeholder=query or "Type a query first",
                 max_chars=120,
             )
-            label = (name or query).strip()
-            st.button(
+            st.form_submit_button(
                 "Save",
                 key="save",
                 disabled=not query,
                 on_click=_save,
-                args=(saved, label),
+                args=(saved, query),
                 icon=":material/bookmark_add:",
             )
         if trouble := st.session_state.pop("saved_trouble", None):
@@ -120,7 +123,9 @@ def queries(query: str) -> None:
             st.button(plain(one), key=f"recent_{at}", on_click=_ask, args=(one,), type="tertiary")
 
 
-def _save(saved: SavedQueries, name: str) -> None:
+def _save(saved: SavedQueries, query: str) -> None:
+    """Keep the search under the name that was typed, else under its query."""
+    name = st.session_state["save_name"].strip() or query
     params = {key: st.session_state.get(key, default) for key, default in ADDRESS.items()}
     params = {key: value for key, value in params.items() if value != ADDRESS[key]}
     try:

@@ -182,6 +182,18 @@ def test_a_saved_search_opens_its_store_and_a_passage_opens_in_inspect(port, ope
     page.get_by_text("High tide fills the harbour twice a day.").first.wait_for()
 
 
+def test_a_quick_click_saves_under_the_name_just_typed(port, open_page) -> None:
+    page = open_page()
+    visit(page, port, "store=port&q=lamp")
+    page.get_by_role("button", name="Queries").click()
+    page.get_by_label("Save this search as").fill("way home")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("button", name="way home", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="lamp", exact=True)).to_have_count(0)
+    expect(page.get_by_label("Save this search as")).to_have_value("")
+    shot(page, "compare-saved")
+
+
 def test_phone_width_shows_one_list_at_a_time(port, open_page) -> None:
     page = open_page(width=390, height=844, dark=True)
     visit(page, port, "store=port&q=harbour&hybrid=true")

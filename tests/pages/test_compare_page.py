@@ -293,7 +293,7 @@ def test_the_filter_form_writes_the_text(opened, shown) -> None:
 
 def test_searches_are_saved_and_forgotten(opened, tmp_path) -> None:
     app = page(q="purr", top_k="2", all_words="true")
-    app.text_input(key="save_name").set_value("*my* cats").run()
+    app.text_input(key="save_name").set_value("*my* cats")
     app.button(key="save").click().run()
     kept = {"store": "zoo", "q": "purr", "top_k": 2, "all_words": True}
     assert SavedQueries(tmp_path / "queries.json").all() == {"*my* cats": kept}
