@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import streamlit as st
 
 from pages.shared import compare_filter, compare_panels, compare_settings, results, workspace
 from pages.shared.compare_settings import MODES, SIDES, differs, note, settings_for
-from pages.shared.shell import copy_as_python, header, through_navigation
-from ragnar_core import Store
+from pages.shared.shell import copy_as_python, header, plain, through_navigation
+from ragnar_core import RagnarError, Store
 
 through_navigation()
 header("Compare", "One question, two ways of searching. Lines join the same passage in both lists.")
@@ -166,24 +169,48 @@ def _store_of(side: str) -> Store:
 def _methods(query: str) -> list[results.Column]:
     modes = ("vss", "hybrid", "bm25") if st.session_state.get("hybrid") else ("vss", "bm25")
     name = workspace.current_name()
-    settings = [settings_for(mode) for mode in modes]
-    return [results.column(store, query, one, name=name, note=note(one)) for one in settings] if query else []
+
+    def search(mode: str) -> results.Column | None:
+        settings = settings_for(mode)
+        return results.column(store, query, settings, name=name, note=note(settings)) if query else None
+
+    return _found({results.TITLES[mode]: partial(search, mode) for mode in modes})
 
 
 def _ab(query: str) -> list[results.Column]:
-    columns = []
-    for side, letter in zip(SIDES, "AB", strict=True):
+    def search(side: str, title: str) -> results.Column | None:
         settings = settings_for(st.session_state[f"{side}mode"], side)
         name = (st.session_state.get("b_store") if side else "") or workspace.current_name()
         said = " · ".join(filter(None, (name, note(settings))))
-        title = f"{letter} · {results.TITLES[settings.mode]}"
-        if query:
-            columns.append(
-                results.column(
-                    _store_of(side), query, settings, name=name, title=title, tone=letter.lower(), note=said
-                )
-            )
-    return columns
+        tone = title[0].lower()
+        of = _store_of(side)
+        return (
+            results.column(of, query, settings, name=name, title=title, tone=tone, note=said)
+            if query
+            else None
+        )
+
+    titles = {
+        f"{letter} · {results.TITLES[st.session_state[f'{side}mode']]}": side
+        for side, letter in zip(SIDES, "AB", strict=True)
+    }
+    return _found({title: partial(search, side, title) for title, side in titles.items()})
+
+
+def _found(searches: dict[str, Callable[[], results.Column | None]]) -> list[results.Column]:
+    """The lists by their titles. One that cannot be is told and leaves the others; without any the page stops here."""
+    columns: list[results.Column | None] = []
+    problems: dict[str, list[str]] = {}
+    for title, search in searches.items():
+        try:
+            columns.append(search())
+        except RagnarError as error:
+            problems.setdefault(str(error), []).append(title)
+    for problem, titles in problems.items():
+        st.error(plain(f"{', '.join(titles)}: {problem}"), icon=":material/error:")
+    if not columns:
+        st.stop()
+    return [one for one in columns if one is not None]
 
 
 board()

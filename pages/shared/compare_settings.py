@@ -127,7 +127,8 @@ def settings_for(mode: str, side: str = "") -> SearchSettings:
         k=given["bm25_k"],
         b=given["bm25_b"],
         conjunctive=given["all_words"],
-        weights=_weights(given["w_vss"], given["w_bm25"], given["fusion"]),
+        # A list that takes no weights is none the worse for wrong ones.
+        weights=_weights(given["w_vss"], given["w_bm25"], given["fusion"]) if mode == "hybrid" else None,
         rrf_k=int(given["rrf_k"]) if float(given["rrf_k"]).is_integer() else given["rrf_k"],
         fusion=given["fusion"],
         filter=given["filter"].strip() or None,

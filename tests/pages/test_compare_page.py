@@ -231,10 +231,18 @@ def test_a_wrong_filter_is_a_sentence_that_names_the_columns(opened) -> None:
     assert "did you mean year?" in re.sub(r"\\", "", app.error[0].value)
 
 
-def test_settings_that_cannot_be_are_a_sentence(opened) -> None:
+def test_a_list_that_cannot_be_is_a_sentence_and_leaves_the_others(opened, shown) -> None:
     app = page(q="purr", hybrid="true", w_vss="0", w_bm25="0")
     assert len(app.exception) == 0
-    assert "weights must be 0 or more and not both 0" in re.sub(r"\\", "", app.error[0].value)
+    said = re.sub(r"\\", "", app.error[0].value)
+    assert said.startswith("Hybrid: ")
+    assert "weights must be 0 or more and not both 0" in said
+    assert [one.title for one in shown[-1]] == ["VSS", "BM25"]
+    assert shown[-1][1].table["origin"].tolist() == ["cats.md", "dogs.md"]
+    app.segmented_control(key="view").set_value("A / B").run()
+    assert len(app.exception) == 0
+    assert re.sub(r"\\", "", app.error[0].value).startswith("A · Hybrid: ")
+    assert [one.title for one in shown[-1]] == ["B · BM25"]
 
 
 @pytest.mark.parametrize(
