@@ -189,7 +189,15 @@ def fits(name: str, given: Any) -> bool:
     return given in choices if choices else type(given) is type(default)
 
 
-def _number(name: str, side: str, label: str, help: str | None = None, placeholder: str = "off") -> None:
+def _number(
+    name: str,
+    side: str,
+    label: str,
+    help: str | None = None,
+    placeholder: str = "off",
+    *,
+    disabled: bool = False,
+) -> None:
     low, high, step = LIMITS[name]
     st.number_input(
         label,
@@ -202,6 +210,7 @@ def _number(name: str, side: str, label: str, help: str | None = None, placehold
         help=help,
         persist_state="session",
         placeholder=placeholder if DEFAULTS[name] is None else None,
+        disabled=disabled,
     )
 
 
@@ -262,14 +271,17 @@ def _hybrid(side: str) -> None:
         bind="query-params",
         persist_state="session",
     )
-    own = DEFAULT_WEIGHTS[value("fusion", side)]
+    fusion = value("fusion", side)
+    own = DEFAULT_WEIGHTS[fusion]
     grid = st.grid(2, min_column_width=112)
     with grid.cell():
         _number("w_vss", side, "Weight of VSS", placeholder=f"{own[0]:g}")
     with grid.cell():
         _number("w_bm25", side, "Weight of BM25", placeholder=f"{own[1]:g}")
     with grid.cell():
-        _number("rrf_k", side, "RRF k", "The larger, the less the first ranks stand out.")
+        of_no_effect = not SearchSettings(fusion=fusion).applies("rrf_k")
+        says = "The larger, the less the first ranks stand out; only where ranks are fused."
+        _number("rrf_k", side, "RRF k", says, disabled=of_no_effect)
 
 
 def note(settings: SearchSettings) -> str:

@@ -245,6 +245,14 @@ def test_a_list_that_cannot_be_is_a_sentence_and_leaves_the_others(opened, shown
     assert [one.title for one in shown[-1]] == ["B · BM25"]
 
 
+@pytest.mark.parametrize(("fusion", "disabled"), [("Ranks (RRF)", False), ("Scores", True), ("Convex", True)])
+def test_the_constant_of_rrf_is_set_only_where_ranks_are_fused(opened, fusion: str, disabled: bool) -> None:
+    app = page(q="purr", fusion=fusion, rrf_k="30")
+    assert app.number_input(key="rrf_k").disabled is disabled
+    assert app.number_input(key="rrf_k").value == 30
+    assert wrong(app) == []
+
+
 @pytest.mark.parametrize(
     ("address", "fusion", "weights"),
     [
