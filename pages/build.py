@@ -14,7 +14,7 @@ from pages.shared.jobs import Job, job_progress, manager, watch
 from pages.shared.model_form import Choice, model_form
 from pages.shared.models import cost_of
 from pages.shared.shell import copy_as_python, header, plain, through_navigation
-from ragnar_core import ChunkSettings, MarkdownDocument, StoreError
+from ragnar_core import ChunkSettings, MarkdownDocument, RagnarError, StoreError
 
 through_navigation()
 header(
@@ -221,8 +221,9 @@ def runs() -> None:
             workspace.open_next(name)
             st.session_state["build_target_next"] = name
             st.rerun()
+    newest = {job.key: job for job in reversed(jobs)}
     for job in jobs:
-        if not job.active:
+        if job is newest[job.key] and not job.active:
             outcome(job)
 
 
@@ -241,8 +242,7 @@ def outcome(job: Job) -> None:
             if summary.pending:
                 st.caption("Build again to go on: what was embedded is kept and is not embedded twice.")
         with st.container(horizontal=True):
-            ready = name in workspace.store_names()
-            if ready and st.button(
+            if has_chunks(name) and st.button(
                 "Compare in this store",
                 key=f"open_{job.id}",
                 icon=":material/compare_arrows:",
@@ -250,8 +250,17 @@ def outcome(job: Job) -> None:
             ):
                 workspace.go("pages/compare.py", store=name)
             if st.button("Dismiss", key=f"dismiss_{job.id}"):
-                manager().forget(job)
+                for one in manager().jobs("build"):
+                    if one.key == job.key and not one.active:
+                        manager().forget(one)
                 st.rerun()
+
+
+def has_chunks(name: str) -> bool:
+    try:
+        return name in workspace.store_names() and workspace.stores().get(name).counts().chunks > 0
+    except RagnarError:
+        return False
 
 
 runs()
