@@ -24,7 +24,9 @@ header(
 
 @st.fragment
 def first_look() -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    # Where there are fewer than four columns, the question takes a row of its own.
+    row = st.grid(4, min_column_width=150)
+    with row.cell(column_span=3):
         st.session_state.setdefault("start_query", EXAMPLES[0])
         asked = st.text_input(
             "Question",
@@ -34,7 +36,7 @@ def first_look() -> None:
             label_visibility="collapsed",
             placeholder="Ask the handbook …",
         )
-        full = st.button("Open in Compare", type="primary", icon=":material/compare_arrows:")
+    full = row.button("Open in Compare", type="primary", icon=":material/compare_arrows:", width="stretch")
     with st.container(horizontal=True):
         for example in EXAMPLES:
             st.button(example, key=f"example_{example}", on_click=_ask, args=(example,))

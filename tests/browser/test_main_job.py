@@ -203,6 +203,19 @@ def test_state_survives_page_changes(server, open_page) -> None:
     expect(page.get_by_label("Name of the new store")).to_have_value("kept")
 
 
+def test_on_a_phone_the_question_has_a_row_of_its_own(server, open_page) -> None:
+    below = []
+    for width in (390, 1280):
+        page = open_page(width=width)
+        page.goto(server)
+        results(page, "VSS").first.wait_for()
+        settle(page)
+        box = page.locator(".st-key-start_query").bounding_box()
+        button = page.get_by_role("button", name="Open in Compare").bounding_box()
+        below.append(button["y"] >= box["y"] + box["height"])
+    assert below == [True, False]
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("path", PAGES)
 def test_phone_width_has_no_sideways_scrolling(path: str, dark: bool, server, open_page) -> None:
