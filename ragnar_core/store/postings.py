@@ -104,8 +104,7 @@ class PostingsTable:
     def build(
         cls, terms: Mapping[str, int], chunk_ids: Ints, chunks: ChunkTerms, n_terms: int
     ) -> PostingsTable:
-        rows = np.repeat(np.arange(len(chunks), dtype=np.int32), np.diff(chunks.indptr))
-        indptr, rows, tf = _by_term(chunks.term_ids, rows, chunks.tfs, n_terms)
+        indptr, rows, tf = _by_term(chunks, n_terms)
         return cls._of(terms, indptr, rows, tf, chunks.lengths, chunk_ids)
 
     def changed(
@@ -123,8 +122,7 @@ class PostingsTable:
         if n_terms >= len(indptr):
             indptr = np.concatenate([indptr, np.full(n_terms + 1 - len(indptr), indptr[-1])])
         if len(new):
-            added_rows = np.repeat(np.arange(len(new), dtype=np.int32) + len(ids), np.diff(new.indptr))
-            shift, added_rows, added_tf = _by_term(new.term_ids, added_rows, new.tfs, n_terms)
+            shift, added_rows, added_tf = _by_term(new, n_terms, first_row=len(ids))
             new_places = np.repeat(indptr[1:], np.diff(shift)) + np.arange(len(added_rows))
             total = len(rows) + len(added_rows)
             old = np.ones(total, dtype=bool)
@@ -252,17 +250,20 @@ class _Codes(dict[str, int]):
         return code
 
 
-def _by_term(term_ids: Any, rows: Any, tfs: Any, n_terms: int) -> tuple[Ints, Any, Any]:
-    """(bounds of each term, rows, counts), by term and within a term by row; `rows` come ascending."""
-    n_rows = int(rows[-1]) + 1 if len(rows) else 0
-    if len(rows) >= _MANY:
+def _by_term(chunks: ChunkTerms, n_terms: int, first_row: int = 0) -> tuple[Ints, Any, Any]:
+    """(bounds of each term, rows, counts), by term and within a term by row; the first chunk is row `first_row`."""
+    if len(chunks.term_ids) >= _MANY:
         # Importing scipy takes longer than sorting few numbers; with many, its counting sort is ten times as fast.
         from scipy.sparse import csr_array
 
-        starts = np.searchsorted(rows, np.arange(n_rows + 1))
-        turned = csr_array((tfs, term_ids, starts), shape=(n_rows, n_terms)).tocsc()
-        return turned.indptr.astype(np.int64), turned.indices.astype(np.int32, copy=False), turned.data
-    bounds = np.zeros(n_terms + 1, np.int64)
-    np.cumsum(np.bincount(term_ids, minlength=n_terms), out=bounds[1:])
-    order = np.argsort(term_ids, kind="stable")
-    return bounds, rows[order].astype(np.int32), tfs[order].astype(np.int32)
+        given = (chunks.tfs, chunks.term_ids, chunks.indptr)
+        turned = csr_array(given, shape=(len(chunks), n_terms)).tocsc()
+        bounds, rows, tfs = turned.indptr, turned.indices, turned.data
+    else:
+        bounds = np.zeros(n_terms + 1, np.int64)
+        np.cumsum(np.bincount(chunks.term_ids, minlength=n_terms), out=bounds[1:])
+        order = np.argsort(chunks.term_ids, kind="stable")
+        rows = np.repeat(np.arange(len(chunks)), np.diff(chunks.indptr))[order]
+        tfs = chunks.tfs[order]
+    rows = rows.astype(np.int32, copy=False)
+    return bounds.astype(np.int64), rows + np.int32(first_row) if first_row else rows, tfs
