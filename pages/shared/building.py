@@ -23,6 +23,7 @@ from ragnar_core import (
     StoreError,
 )
 from ragnar_core.chunking.report import CHARACTERS_A_TOKEN, EmbeddingCost
+from ragnar_core.retrieval.filters import Column
 
 TYPES = ("text", "integer", "number", "boolean", "date")
 _SQL_TYPES = {
@@ -114,17 +115,11 @@ def value_of(text: str | None, kind: str, name: str) -> Any:
 
 def existing_column(name: str, sql_type: str, text: str) -> ExtraColumn:
     """A column that a store has, with the value a person wrote. Raises StoreError as `value_of` does."""
-    upper = sql_type.upper()
-    kind = next((kind for kind, names in _KINDS.items() if upper.startswith(names)), "text")
+    kind = Column.of_type(name, sql_type).kind
+    kind = kind if kind in TYPES else "text"
     return ExtraColumn(name, kind, value_of(text, kind, name))
 
 
-_KINDS = {
-    "integer": ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "HUGEINT", "UBIGINT", "UINTEGER"),
-    "number": ("DOUBLE", "FLOAT", "REAL", "DECIMAL"),
-    "boolean": ("BOOLEAN",),
-    "date": ("DATE",),
-}
 _READERS: dict[str, Callable[[str], Any]] = {
     "text": str,
     "integer": int,

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ragnar_core.store import Store
 
 FEW = 500
-AT_ONCE = 20
 
 
 def fetch_rows(store: Store, chunk_ids: NDArray[np.int64]) -> dict[str, Any]:
@@ -77,16 +76,14 @@ def _parts(
         reach[doc] = min(low, start), max(high, end)
     parts: dict[Any, tuple[str | None, int, str]] = {doc: (None, low, "") for doc, (low, _) in reach.items()}
     known = list(reach)
-    for at in range(0, len(known), AT_ONCE):
-        some = known[at : at + AT_ONCE]
-        lows, sizes = [reach[doc][0] + 1 for doc in some], [reach[doc][1] - reach[doc][0] for doc in some]
-        # IN goes through the primary key; slicing there saves the rest of a long document the way here.
-        sql = (
-            "SELECT doc_id, origin, substring(text, list_extract(?, place), list_extract(?, place)) FROM "
-            f"(SELECT *, list_position(?, doc_id) AS place FROM documents WHERE doc_id IN ({_marks(some)}))"
-        )
-        for doc, origin, text in cursor.execute(sql, [lows, sizes, some, *some]).fetchall():
-            parts[doc] = origin, reach[doc][0], text or ""
+    lows, sizes = [low + 1 for low, _ in reach.values()], [high - low for low, high in reach.values()]
+    # IN goes through the primary key; slicing there saves the rest of a long document the way here.
+    sql = (
+        "SELECT doc_id, origin, substring(text, list_extract(?, place), list_extract(?, place)) FROM "
+        f"(SELECT *, list_position(?, doc_id) AS place FROM documents WHERE doc_id IN ({_marks(known)}))"
+    )
+    for doc, origin, text in cursor.execute(sql, [lows, sizes, known, *known]).fetchall():
+        parts[doc] = origin, reach[doc][0], text or ""
     return parts
 
 

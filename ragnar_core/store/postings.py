@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ragnar_core.store.analyzer import Analyzer
 from ragnar_core.store.overlaps import SharedCodes
+from ragnar_core.store.text import searched_text
 
 Ints = NDArray[np.int64]
 
@@ -165,7 +166,7 @@ class TermCoder:
         with self.lock:
             if not self.analyzer.splits_at_spaces:
                 ranges = zip(contexts, starts.tolist(), ends.tolist(), strict=True)
-                return self.encode([f"{c}\n{text[a:b]}" if c else text[a:b] for c, a, b in ranges])
+                return self.encode([searched_text(context, text[a:b]) for context, a, b in ranges])
             shared = SharedCodes(self._codes_of, text, starts, ends)
             # In the order of the chunks, so that the same documents always give the same numbers.
             known = {context: self._codes_of(context) for context in dict.fromkeys(contexts)}

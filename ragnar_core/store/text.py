@@ -8,12 +8,13 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ragnar_core.store.layout import Layout
-from ragnar_core.store.postings import Ints
 from ragnar_core.store.schema import quote
 
 _BATCH = 5000
+Ids = NDArray[np.int64]
 
 
 def searched_text(context: str | None, text: str) -> str:
@@ -21,7 +22,7 @@ def searched_text(context: str | None, text: str) -> str:
     return f"{context}\n{text}" if context else text
 
 
-def texts_of(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ints) -> list[str]:
+def texts_of(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ids) -> list[str]:
     """The searched texts of chunks, in the order of `chunk_ids`."""
     texts: list[str] = []
     for start in range(0, len(chunk_ids), _BATCH):
@@ -31,7 +32,7 @@ def texts_of(cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ints)
 
 
 def rows_of(
-    cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ints | None, extra: Sequence[str]
+    cursor: duckdb.DuckDBPyConnection, layout: Layout, chunk_ids: Ids | None, extra: Sequence[str]
 ) -> pd.DataFrame:
     """chunk_id, doc_id, origin, start, end, context, text and the extra columns, in the order of `chunk_ids` (None: all,
     ascending). Ids that are not in the store have no row."""

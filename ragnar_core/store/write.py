@@ -48,6 +48,7 @@ def write_documents(store: Store, documents: Sequence[Prepared]) -> Ints:
 def _write(store: Store, documents: Sequence[Prepared], existing: Existing | None) -> Ints:
     opened = store.opened
     sizes = [len(document) for document in documents]
+    vectors = _vectors(store, documents)
     gone = np.zeros(0, np.int64) if existing is None else existing.chunk_ids
     with opened.database.writing(short=existing is None) as cursor:
         coder = opened.cache.term_coder(cursor)
@@ -63,14 +64,14 @@ def _write(store: Store, documents: Sequence[Prepared], existing: Existing | Non
         note_writes(cursor, documents, numbers, _model(store))
         if len(chunk_ids):
             groups = np.repeat(np.arange(len(documents)), sizes)
-            _insert_chunks(cursor, opened, _columns(store, documents, doc_ids, chunk_ids, groups))
+            _insert_chunks(cursor, opened, _columns(store, documents, vectors, doc_ids, chunk_ids, groups))
             insert_segments(cursor, revision, chunk_ids, terms, groups)
         else:
             count_write(cursor, revision)
         unsaved = coder.unsaved()
         insert_terms(cursor, unsaved)
     coder.mark_saved(len(unsaved))
-    opened.cache.note(Change(revision, gone, chunk_ids, np.nan_to_num(_vectors(store, documents)), terms))
+    opened.cache.note(Change(revision, gone, chunk_ids, np.nan_to_num(vectors), terms))
     return chunk_ids
 
 
@@ -202,7 +203,12 @@ def _vectors(store: Store, documents: Sequence[Prepared]) -> Floats:
 
 
 def _columns(
-    store: Store, documents: Sequence[Prepared], doc_ids: Ints, chunk_ids: Ints, groups: Ints
+    store: Store,
+    documents: Sequence[Prepared],
+    vectors: Floats,
+    doc_ids: Ints,
+    chunk_ids: Ints,
+    groups: Ints,
 ) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {"chunk_id": pa.array(chunk_ids.astype(np.int32))}
     if store.version == 2:
@@ -225,7 +231,7 @@ def _columns(
             values = [v for d in documents for v in d.extra.get(name, [None] * len(d))]
             columns[name] = _extra(values, name, kind)
     if store.dim:
-        columns["embedding"] = vector_array(_vectors(store, documents))
+        columns["embedding"] = vector_array(vectors)
     return columns
 
 
